@@ -12,12 +12,12 @@ import statistics
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import compute_pathway as pathway
-from benchmarks.compute_phases import PHASES, Spans, jobs_so_far, listening, spanning
 from benchmarks.compute_setup import (
     Loaded,
     cache,
@@ -31,11 +31,8 @@ from benchmarks.compute_setup import (
 )
 from benchmarks.report import Figure, Report, seconds
 from everview.compute.dataflow import Dataflow
-from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import Spark
 from everview.compute.ir.relation import types
-from everview.storage.environment import Environment
-from everview.storage.selection import Selection
 from tests.tpch.queries import QUERIES
 from tests.tpch.recomputed import difference, use_snapshot
 from tests.tpch.refresh import Changes
@@ -182,41 +179,31 @@ def check(report: Report, spark: Spark, data: Loaded, flow: Dataflow, *, snapsho
 
 
 def phases(report: Report, spark: Spark, data: Loaded, flow: Dataflow) -> None:
-    """Jobs, statements and milliseconds of a tick."""
-    points = {
-        "look-ups and reads": [
-            *((Environment, name) for name in ("contents", "changes")),
-            *((Selection, name) for name in ("contents", "changes", "updates", "inline_updates")),
-        ],
-        "engine": [(SparkEngine, name) for name in ("run", "run_steps", "run_large")],
-        "commit": [(Environment, "commit")],
-    }
-    took_ms, count, jobs = 0.0, 5, 0
-    measured = Spans()
-    with listening(spark) as heard:
-        for _ in range(count):
-            data.write(data.stream.rows(DELTA_ROWS))
-            before = jobs_so_far(spark)
-            with spanning(points, measured):
-                took_ms += seconds(lambda: advance(flow, data.next)) * 1000
-            jobs += jobs_so_far(spark) - before
-    spans = measured.took_ms
-    within = sum(heard.phases_ms.values())
-    rows = [
-        ("look-ups and reads of shards", spans["look-ups and reads"]),
-        ("rendering and hand-over to Spark", spans["engine"] - within),
-        *((f"Spark: {phase}", heard.phases_ms[phase]) for phase in (*PHASES, "execution")),
-        ("commit", spans["commit"]),
-        ("everything else in the driver", took_ms - sum(spans.values())),
-    ]
-    report.note(f"a tick of {DELTA_ROWS:,} rows, mean of {count}: {took_ms / count:,.1f} ms while listened to")
-    for name, spent in rows:
-        # Less than nothing would mean that Spark worked beside the driver, and then the rows do not add up.
-        report.note(f"    {name:<34}{spent / count:>8.1f} ms{'  (overlaps)' if spent < 0 else ''}")
-    report.note(
-        f"    {heard.statements / count:.1f} statements over {heard.commands / count:.1f} registered inputs a tick"
-    )
+    """Milliseconds of a tick by phase, as ticks tell them, and Spark's jobs."""
+    spent: Counter[str] = Counter()
+    took_ms, count, statements = 0.0, 10, 0
+    before = jobs_so_far(spark)
+    for _ in range(count):
+        data.write(data.stream.rows(DELTA_ROWS))
+        began = time.perf_counter()
+        ticked = advance(flow, data.next)
+        took_ms += (time.perf_counter() - began) * 1000
+        for each in ticked:
+            statements += each.statements
+            for phase, phase_s in each.phases_s.items():
+                spent[phase] += round(phase_s * 1e6)
+    jobs = jobs_so_far(spark) - before
+    report.note(f"a tick of {DELTA_ROWS:,} rows, mean of {count}: {took_ms / count:,.1f} ms")
+    for phase, spent_us in spent.items():
+        report.note(f"    {phase.replace('_', ' '):<34}{spent_us / 1000 / count:>8.1f} ms")
+    report.note(f"    {'between phases':<34}{took_ms / count - spent.total() / 1000 / count:>8.1f} ms")
+    report.note(f"    {statements / count:.1f} statements")
     report.add(Figure("Spark jobs a tick", f"{jobs / count:.1f}", "one statement, one job", jobs / count, 1, ""))
+
+
+def jobs_so_far(spark: Spark) -> int:
+    """How many jobs this Spark has run."""
+    return int(spark.small.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def bulk_deltas(report: Report, spark: Spark, data: Loaded, rows: int, place: Path) -> None:

@@ -40,7 +40,7 @@ COMPUTE = (
     {"delta"},
     {"engine"},
 )
-ENGINES = ({"contract", "java", "progress"}, {"local"}, {"spark"})
+ENGINES = ({"contract", "java", "progress", "run_phases"}, {"local"}, {"spark"})
 
 # Packages with an order of their own: a module in none of its lines is above all of them.
 INNER = {"everview.compute": COMPUTE, "everview.compute.engine": ENGINES}

@@ -19,6 +19,7 @@ from everview.compute.ir.relation import Get, Relation, types, walk
 from everview.compute.ir.types import SqlType, arrow_type
 from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.rows.collection import Rows
+from everview.compute.tick_output import TickReport
 from everview.storage.contract import Create, ReadCapability, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
@@ -61,10 +62,14 @@ def install(stored: Stored, id: str, relation: Relation, engine: Engine) -> Data
     return flow
 
 
-def advance(flow: Dataflow, upper: int) -> None:
+def advance(flow: Dataflow, upper: int) -> list[TickReport]:
     """One tick, as far as the inputs are complete; a view without inputs may need one for each time."""
+    reports = []
     while flow.upper < upper:
-        assert flow.tick(), f"the inputs of {flow.id} have moved on, and so can the view"
+        report = flow.tick()
+        assert report, f"the inputs of {flow.id} have moved on, and so can the view"
+        reports.append(report)
+    return reports
 
 
 def contents_of(environment: Environment, flow: Dataflow, time: int) -> Rows:

@@ -42,6 +42,7 @@ from everview.compute.capabilities import (
 from everview.compute.commit_rounds import commit_together
 from everview.compute.delta.program import Arrangement, delta_of
 from everview.compute.engine.contract import Engine, LargeEngine, RunFailed
+from everview.compute.engine.run_phases import recording
 from everview.compute.hydration import can_hydrate
 from everview.compute.input_changes import InputChanges
 from everview.compute.ir.relation import Relation, types
@@ -302,10 +303,11 @@ class Dataflow:
         rows_in = sum(table.num_rows for table in deltas.values())
         read = time.perf_counter()
         changes, looking_s = None, 0.0
-        if rows_in or first or self._pending.any_due(upper):
-            state = self._stored_state(lower, first=first)
-            changes = self._changes_of(deltas, state, (lower, upper), first=first)
-            looking_s = state.looking_s
+        with recording() as spark_s:
+            if rows_in or first or self._pending.any_due(upper):
+                state = self._stored_state(lower, first=first)
+                changes = self._changes_of(deltas, state, (lower, upper), first=first)
+                looking_s = state.looking_s
         computed = time.perf_counter()
         rows_out = self._commit(changes, deltas, lower, upper)
         if changes is not None:
@@ -314,8 +316,13 @@ class Dataflow:
         looked_up, statements, careful = (
             (changes.looked_up, changes.statements, changes.careful) if changes else (0, 0, False)
         )
-        computing_s, committing_s = computed - read - looking_s, committed - computed
-        phases = {"read": read - began, "look_up": looking_s, "compute": computing_s, "commit": committing_s}
+        phases = {
+            "read": read - began,
+            "look_up": looking_s,
+            "compute": computed - read - looking_s - sum(spark_s.values()),
+            **{f"spark_{phase}": seconds for phase, seconds in spark_s.items()},
+            "commit": committed - computed,
+        }
         return TickReport(lower, upper, rows_in, rows_out, looked_up, statements, careful, phases_s=phases)
 
     def step(self, given: Mapping[GlobalId, pa.Table | None]) -> Step:

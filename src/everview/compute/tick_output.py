@@ -29,7 +29,8 @@ class TickReport:
     statements: int = 0
     careful: bool = False  # whether something failed
     large: bool = False  # whether it ran where the data are
-    phases_s: Mapping[str, float] = field(default_factory=dict)  # read, look_up, compute, commit
+    # read, look_up, compute (in this process), those of Spark (`engine.run_phases`, such as spark_job), commit
+    phases_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @contextmanager

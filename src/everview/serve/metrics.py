@@ -53,7 +53,7 @@ def add_metrics(metrics: Metrics, instance: Instance) -> None:
     metrics.gauge("everview_view_freshness_seconds", "how far each view is behind the timeline", view, freshness)
     metrics.counter(
         "everview_view_tick_phase_seconds",
-        "time spent in advances of each view: to read input, look up state, compute and commit",
+        "time spent in advances of each view: to read input, look up state, compute here and in Spark, and commit",
         ("view", "phase"),
         phases,
     )

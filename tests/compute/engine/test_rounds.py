@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from everview.compute.cancel import Cancellation, Ended, cancelable
+from everview.compute.engine import run_phases
 from everview.compute.engine.spark import prepared, rounds
 from everview.compute.engine.spark.prepared import PreparedStatements, input_name
 from everview.compute.engine.spark.rounds import Rounds
@@ -83,6 +85,32 @@ class Gate:
 
 def bytes_of(text: str) -> list[pa.Buffer]:
     return [pa.py_buffer(text.encode())]
+
+
+def test_a_run_tells_where_its_time_went() -> None:
+    """What it waited for others, and what the job of its own round took."""
+    gate = Gate()
+    rounds = FakeRounds(gate)
+    first = threading.Thread(target=rounds.run, args=(Fake(1), bytes_of("a")))
+    first.start()
+    assert gate.entered.wait(30)
+    with ThreadPoolExecutor(1) as pool, run_phases.recording() as of_others:
+
+        def second() -> dict[str, float]:
+            with run_phases.recording() as spent:
+                assert rounds.run(Fake(2), bytes_of("b")) == [b"b"]
+            return spent
+
+        found = pool.submit(second)
+        eventually(lambda: waiting(rounds) == 1)
+        began = time.perf_counter()
+        time.sleep(0.05)
+        waited = time.perf_counter() - began
+        gate.opened.set()
+        spent = found.result(30)
+    first.join(30)
+    assert list(spent) == ["wait", "hand_over", "job"] and not of_others
+    assert spent["wait"] >= waited and min(spent.values()) >= 0
 
 
 def waiting(run: Rounds) -> int:

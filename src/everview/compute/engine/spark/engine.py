@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from everview.compute.cancel import is_in_background
 from everview.compute.engine import contract
+from everview.compute.engine.run_phases import timed
 from everview.compute.engine.spark.bulk import plain_paths, said, spark_type_of
 from everview.compute.engine.spark.canceled_tasks import can_ask
 from everview.compute.engine.spark.jobs import jobs_of_run
@@ -101,7 +102,7 @@ class SparkEngine:
         with rendering():
             statement, layout = render_steps(steps, outputs, views, guarded=not separated, asking=self._can_ask)
         batches = {views[name]: each for name, each in given.items()}
-        with _errors(statement), self._views(batches) as session, jobs_of_run(session):
+        with timed("job"), _errors(statement), self._views(batches) as session, jobs_of_run(session):
             return layout.split(run_sql(session, statement).toArrow())
 
     def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
@@ -123,14 +124,15 @@ class SparkEngine:
             with _errors(known.text):
                 result = self._prepared.run(known.text, list(given.values()))
             if result is not None:
-                return known.layout.split(result)
+                with timed("decode"):
+                    return known.layout.split(result)
         if not self._is_small(batch for batch, _ in inputs.values()):
             return None
         view = f"everview_{next(_numbers)}"
-        table, tables = packed(given, view)
-        with rendering():
+        with timed("prepare"), rendering():
+            table, tables = packed(given, view)
             statement, layout = render_steps(steps, outputs, tables, guarded=not separated, single=True, asking=asking)
-        with _errors(statement), jobs_of_run(self._small):
+        with timed("job"), _errors(statement), jobs_of_run(self._small):
             self._small.createDataFrame(table).coalesce(1).createOrReplaceTempView(view)
             try:
                 return layout.split(run_sql(self._small, statement).toArrow())
@@ -155,7 +157,7 @@ class SparkEngine:
         if known is None or known.steps is not steps:
             spoken_of = columns_read(step for _, step in steps)
             views = {name: input_name(place) for place, name in enumerate(inputs)}
-            with rendering():
+            with timed("prepare"), rendering():
                 text, layout = render_steps(steps, outputs, views, guarded=not separated, single=True, asking=asking)
             known = _SmallStatement(steps, text, layout, {name: sorted(spoken_of[name]) for name in views})
             if len(self._statements) >= STATEMENTS_MAX:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.compute.cancel import is_in_background
+from everview.compute.engine.run_phases import add, timed
 from everview.compute.engine.spark.jobs import jobs_of_run
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.rounds import Rounds
@@ -98,19 +99,21 @@ class PreparedStatements:
             if known:
                 self._known.move_to_end(key)
         if not known:
-            with jobs_of_run(self._sessions[compiled]):
+            with timed("prepare"), jobs_of_run(self._sessions[compiled]):
                 prepared = self._prepare(statement, inputs, compiled)
             self._remember(key, prepared)
         return None if prepared is None else self._run(prepared, inputs)
 
     def _run(self, prepared: _Prepared, inputs: Sequence[Input]) -> pa.Table | None:
-        batches = prepared.encoded(inputs)
+        with timed("hand_over"):
+            batches = prepared.encoded(inputs)
         if sum(batch.size for batch in batches) > BYTES_MAX:
             return None
         if prepared.may_join() and not is_in_background():
             result = self.rounds.run(prepared, batches)
             if result is not None:
-                return prepared.decoded(result)
+                with timed("decode"):
+                    return prepared.decoded(result)
             with prepared.suspected(), jobs_of_run(prepared.session):
                 return prepared.run(batches)
         with jobs_of_run(prepared.session):
@@ -227,10 +230,14 @@ class _Prepared:
 
     def run(self, batches: Sequence[pa.Buffer]) -> pa.Table:
         """The result over these inputs, by a job of its own."""
+        began = time.perf_counter()
         with self.lock:
-            self.put(batches)
+            add("wait", time.perf_counter() - began)
+            with timed("hand_over"):
+                self.put(batches)
             try:
-                return self._frame.toArrow()
+                with timed("job"):
+                    return self._frame.toArrow()
             finally:
                 self.clear(batches)
 

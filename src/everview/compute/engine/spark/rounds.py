@@ -13,6 +13,7 @@ run as a job of its own, which tells whose fault it was, and one that is slow ta
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
@@ -22,6 +23,7 @@ import pyarrow as pa
 import structlog
 
 from everview.compute.cancel import cancellation, check_wanted
+from everview.compute.engine.run_phases import add
 from everview.compute.engine.spark.jobs import URGENT
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ class _Run:
         self.over = threading.Event()
         self.result: list[bytes] | None = None
         self.given_up = False  # by the thread that waits for it
+        # When it came, its round began, and the round's job did.
+        self.came = self.begun = self.handed_over = time.perf_counter()
 
     def finish(self, result: list[bytes] | None) -> None:
         """Hand the result over; None means that the statement is to be run by itself."""
@@ -99,7 +103,11 @@ class Rounds:
                     self._thread.start()
             run.over.wait()
         run.given_up = True
+        over = time.perf_counter()
         check_wanted()
+        add("wait", run.begun - run.came)
+        add("hand_over", run.handed_over - run.begun)
+        add("job", over - run.handed_over)
         return run.result
 
     def forget(self, statement: Member) -> None:
@@ -162,8 +170,12 @@ class Rounds:
         late.daemon = True
         late.start()
         try:
+            began = time.perf_counter()
             for run, batches in held:
                 run.statement.put(batches)
+            handed_over = time.perf_counter()
+            for run in runs:
+                run.begun, run.handed_over = began, handed_over
             if held:
                 collected = self._collected([run.statement for run, _ in held])
                 self._hand_over([run for run, _ in held], collected)
