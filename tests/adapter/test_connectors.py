@@ -94,6 +94,24 @@ def test_slips_and_secrets(
     assert os.access(connector, os.X_OK)
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_secrets_of_a_place(
+    sql: SessionClient, coordinator: Coordinator, tmp_path: Path, connector: Path, several: bool
+) -> None:
+    ok(sql, "CREATE TABLE t (id int NOT NULL, name text)", "CREATE TABLE u (id int NOT NULL, name text)")
+    config = json.dumps({"path": str(tmp_path / "out.db")})
+    places = [json.dumps({"table": f"at_{each}", "access": f"let_{each}_in"}) for each in "tu"]
+    each = [f"{name} (RESOURCE '{place}') KEY (id)" for name, place in zip("tu", places, strict=True)]
+    given = ", ".join(each if several else each[:1])
+    ok(sql, f"CREATE SINK s FROM {given} INTO CONNECTOR '{connector}' (CONFIG '{config}')")
+    delivered(coordinator, "s")
+    shown = "\n".join(ok(sql, "SHOW CREATE SINK s"))
+    assert "let_" not in shown and "at_t" in shown and ("at_u" in shown) == several
+    connector.write_text("#!/bin/sh\necho let_t_in was refused by at_t >&2\nexit 3\n")
+    ok(sql, "ALTER SINK s PAUSE", "ALTER SINK s RESUME", "INSERT INTO t VALUES (1, 'a')")
+    assert "*** was refused by at_t" in (until_state(coordinator, "s", "stalled") or "")
+
+
 def test_new_settings_of_a_connector(
     sql: SessionClient, coordinator: Coordinator, tmp_path: Path, connector: Path
 ) -> None:

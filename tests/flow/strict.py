@@ -281,6 +281,7 @@ RESOURCE = {
         "delta_updates": {"type": "boolean", "x-delta-updates": True},
         "documents": {"type": "boolean", "description": "take whole documents only"},
         "cut": {"type": "integer", "description": "the most of a text, an array or an object"},
+        "access": {"type": "string", "secret": True},
     },
     "required": ["table"],
 }

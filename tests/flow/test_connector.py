@@ -109,6 +109,54 @@ def test_secrets_are_found_wherever_they_are() -> None:
     assert schemas.secrets(given, CONFIG) == {"topsecret"}
 
 
+BRANCHES: dict[str, Any] = {
+    "$defs": {"again": {"anyOf": [{"$ref": "#/$defs/again"}, {"oneOf": [{"secret": True}, {"type": "null"}]}]}},
+    "properties": {
+        "any": {"type": "object", "additionalProperties": {"secret": True}, "properties": {"open": {}}},
+        "named": {"patternProperties": {"^pass": {"secret": True}, "^\\p{L}key$": {"secret": True}}},
+        "when": {
+            "if": {"properties": {"kind": {"const": "key"}}},
+            "then": {"properties": {"pem": {"secret": True}}},
+            "else": {"allOf": [{"properties": {"word": {"airbyte_secret": True}}}]},
+            "dependentSchemas": {"user": {"properties": {"pin": {"secret": True}}}},
+        },
+        "pair": {"type": "array", "items": [{}, {"secret": True}]},
+        "first": {"type": "array", "prefixItems": [{"secret": True}], "items": {}},
+        "again": {"$ref": "#/$defs/again"},
+    },
+}
+
+
+def test_secrets_are_found_in_every_branch_of_a_schema() -> None:
+    value = {
+        "any": {"x": "s1", "open": "o1"},
+        "named": {"password": "s2"},
+        "when": {"kind": "key", "pem": "s3", "word": "s4", "pin": 5555},
+        "pair": ["o2", "s6"],
+        "first": ["s7", "o3"],
+        "again": "s8",
+        "other": "o4",
+    }
+    assert schemas.secrets(value, BRANCHES) == {"s1", "s2", "s3", "s4", "5555", "s6", "s7", "s8"}
+
+
+def test_a_pattern_of_another_dialect_is_left_to_the_connector() -> None:
+    schema = {"properties": {}, "patternProperties": {"^\\p{L}+$": {"type": "string"}}}
+    schemas.check("X", {"ä": "x"}, schema)
+
+
+def test_a_secret_of_several_lines_is_hidden_line_by_line(tmp_path: Path) -> None:
+    body = ["MIIEvQIBADANBgkqhkiG9w0BAQEF", "AASCBKcwggSjAgEAAoIBAQC7VJTU", "t9Us8cKj"]
+    pem = "\n".join(["-----BEGIN KEY-----", *body, "-----END KEY-----", ""])
+    account = json.dumps({"type": "x", "private_key": pem, "deep": [{"id": "inner-value", "n": 1, "pin": 98765}]})
+    for word in (pem, account):
+        driver = open_driver("command", settings(tmp_path, credentials={"auth_type": "password", "password": word}))
+        for said in (*body, pem, pem.strip(), json.dumps(pem)[1:-1], "\r\n".join(body)):
+            assert not any(line in driver.hide(f"failed: {said} of 1 x") for line in body)
+        assert driver.hide("1 line") == "1 line"
+    assert driver.hide("inner-value, 98765") == "***, ***"
+
+
 def test_what_fits_a_schema() -> None:
     schemas.check("X", {"more": {"any": 3}, "free": {"y": 1}}, SCHEMA)
     with pytest.raises(InvalidMaterialization) as raised:
@@ -123,7 +171,7 @@ def test_secrets_are_hidden_exactly(tmp_path: Path) -> None:
     text = f"postgres said {word}, {json.dumps(word)}, p%C3%A4%22ss%20w%C3%B6rd; auth_type password; path {tmp_path}"
     shown = driver.hide(text)
     assert "rd" not in shown.replace("password", "") and "postgres said ***" in shown and str(tmp_path) in shown
-    assert json.loads(driver.shown("config") or "")["credentials"] == {"auth_type": "password", "password": "***"}
+    assert json.loads(driver.shown("config", "") or "")["credentials"] == {"auth_type": "password", "password": "***"}
 
 
 def test_secrets_of_a_program_that_does_not_answer_are_all_hidden() -> None:

@@ -41,6 +41,7 @@ def check_spec(driver: Driver, spec: Spec) -> Spec:
             if len(spec.bindings) > 1:  # which of them it is
                 error.detail = "; ".join(filter(None, (error.detail, f"of collection {given.collection}")))
             raise
+    driver.resources = [each.resource for each in bindings]
     if driver.resource_options:
         places = [tuple(sorted((name, str(value)) for name, value in each.resource.items())) for each in bindings]
         _check_apart(bindings, places)

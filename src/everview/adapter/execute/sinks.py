@@ -161,8 +161,11 @@ def _create_materialization(
         shown = {name: value for name, value in given.items() if name not in options}
         if len(delivered) == 1:
             shown |= absolute(statement.collections[0].place)
-        visible = _visible(driver, shown)
-        item = _item(context, statement, collections, replace(sink, shown=visible), connection)
+        else:
+            places = [_visible(driver, absolute(each.place)) for each in statement.collections]
+            delivered = tuple(replace(each, shown=own) for each, own in zip(delivered, places, strict=True))
+        visible = replace(sink, collections=delivered, shown=_visible(driver, shown))
+        item = _item(context, statement, collections, visible, connection)
         if item is None:
             return
         change = coordinator.catalog.change(context.around.user)
@@ -200,17 +203,14 @@ def _delivered(
         own = place_of(kind, collection.name, given)
         if twice := sorted({*own} & {*resource}):
             raise SqlError(SYNTAX_ERROR, f"option {twice[0].upper()} specified more than once")
-        shown = shown_arguments(kind, given) if several else {}
-        found.append(
-            Delivered(collection.id, {**resource, **own}, each.key, each.delta_updates, each.reductions, shown)
-        )
+        found.append(Delivered(collection.id, {**resource, **own}, each.key, each.delta_updates, each.reductions))
     return tuple(found)
 
 
 def _visible(driver: Driver, given: Mapping[str, str]) -> dict[str, str]:
     """Settings as anyone may see them."""
     shown = shown_arguments(driver.name, given)
-    return {name: driver.shown(name) or each for name, each in shown.items()}
+    return {name: driver.shown(name, given[name]) or each for name, each in shown.items()}
 
 
 def _refuse_second(context: Context, sink: DriverSink) -> None:

@@ -1,14 +1,15 @@
 """The JSON schemas by which a connector says what settings it takes: checking settings, and finding what is secret.
 
-Only what such schemas use is understood: properties, required, types, enumerations, constants, lengths and bounds,
-items, and alternatives (oneOf, anyOf, allOf), with references into the same document. A setting that no schema names
-is an error, unless additional properties are allowed by name: it is most likely a slip.
+To check, only what such schemas use is understood: properties, required, types, enumerations, constants, lengths and
+bounds, items, and alternatives (oneOf, anyOf, allOf), with references into the same document. A setting that no schema
+names is an error, unless additional properties are allowed by name: it is most likely a slip. What is secret is found
+in every branch of a schema, whether or not the settings are of that branch.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -16,6 +17,7 @@ from everview.flow.errors import InvalidMaterialization
 
 Schema = Mapping[str, Any]
 _DEPTH_MAX = 20
+_NESTED_MAX = 100  # what lies deeper in settings is secret
 
 
 def check(title: str, value: Any, schema: Schema) -> None:
@@ -50,12 +52,16 @@ def _parts(schema: Schema, root: Schema, depth: int) -> Iterator[Schema]:
     yield schema
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference.startswith("#"):
-        found: Any = root
-        for part in filter(None, reference.lstrip("#").split("/")):
-            found = found.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(found, Mapping) else {}
-        yield from _parts(found, root, depth + 1)
+        yield from _parts(_referred(reference, root), root, depth + 1)
     for each in schema.get("allOf", ()):
         yield from _parts(each, root, depth + 1)
+
+
+def _referred(reference: str, root: Schema) -> Any:
+    found: Any = root
+    for part in filter(None, reference.lstrip("#").split("/")):
+        found = found.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(found, Mapping) else {}
+    return found
 
 
 def _alternatives(schema: Schema) -> list[list[Schema]]:
@@ -101,7 +107,7 @@ def _member_problems(
         if name in known:
             yield from _problems(each, known[name], root, place, depth + 1)
             continue
-        matching = [schema for pattern, schema in patterns if re.search(pattern, name)]
+        matching = [schema for pattern, schema in patterns if _matches(pattern, name)]
         schemas = [*matching, *(each for each in extra if isinstance(each, Mapping))]
         for schema in schemas:
             yield from _problems(each, schema, root, place, depth + 1)
@@ -161,29 +167,62 @@ def _type_of(value: Any) -> str:
     return kinds.get(type(value), "object")
 
 
-def _secrets(value: Any, schema: Schema, root: Schema, depth: int, *, inside: bool) -> Iterator[str]:
-    if depth > _DEPTH_MAX:
-        return
-    parts = list(_parts(schema, root, depth))
-    parts += [
-        part
-        for each in parts
-        for choices in _alternatives(each)
-        for choice in choices
-        for part in _parts(choice, root, depth + 1)
-    ]
-    inside = inside or any(part.get("secret") is True or part.get("airbyte_secret") is True for part in parts)
+def _secrets(value: Any, schema: Any, root: Schema, depth: int, *, inside: bool) -> Iterator[str]:
+    branches = _branches(schema, root)
+    inside = inside or depth > _NESTED_MAX
+    inside = inside or any(each.get("secret") is True or each.get("airbyte_secret") is True for each in branches)
     if isinstance(value, Mapping):
         for name, each in value.items():
-            schemas = [part.get("properties", {}).get(name) for part in parts]
-            for found in [one for one in schemas if one is not None] or [{}]:
+            for found in _of_member(name, branches) or [{}]:
                 yield from _secrets(each, found, root, depth + 1, inside=inside)
     elif isinstance(value, list):
-        for each in value:
-            for found in [part["items"] for part in parts if isinstance(part.get("items"), Mapping)] or [{}]:
+        for at, each in enumerate(value):
+            for found in _of_item(at, branches) or [{}]:
                 yield from _secrets(each, found, root, depth + 1, inside=inside)
     elif inside and value is not None and not isinstance(value, bool):
         yield str(value)
+
+
+def _branches(schema: Any, root: Schema) -> list[Schema]:
+    """The schema with all that may hold for the same value: references, alternatives, conditions."""
+    found: dict[int, Schema] = {}
+    open_ = [schema]
+    while open_:
+        each = open_.pop()
+        if not isinstance(each, Mapping) or id(each) in found:
+            continue
+        found[id(each)] = each
+        reference = each.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#"):
+            open_.append(_referred(reference, root))
+        for name in ("allOf", "oneOf", "anyOf"):
+            open_ += each.get(name) or ()
+        open_ += [each.get(name) for name in ("if", "then", "else", "not")]
+        for name in ("dependentSchemas", "dependencies"):
+            open_ += (each.get(name) or {}).values()
+    return list(found.values())
+
+
+def _of_member(name: str, branches: Sequence[Schema]) -> list[Any]:
+    """The schemas of a member of an object."""
+    found = []
+    for each in branches:
+        own = [each["properties"][name]] if name in each.get("properties", {}) else []
+        own += [one for pattern, one in each.get("patternProperties", {}).items() if _matches(pattern, name)]
+        found += own or [each.get("additionalProperties")]
+        found.append(each.get("unevaluatedProperties"))
+    return [each for each in found if isinstance(each, Mapping)]
+
+
+def _of_item(at: int, branches: Sequence[Schema]) -> list[Any]:
+    """The schemas of an item of a list."""
+    found = []
+    for each in branches:
+        items, first = each.get("items"), each.get("prefixItems") or ()
+        if isinstance(items, list):  # as older schemas say it
+            items, first = each.get("additionalItems"), items
+        found += [first[at] if at < len(first) else items, each.get("contains"), each.get("unevaluatedItems")]
+    return [each for each in found if isinstance(each, Mapping)]
 
 
 def _marked(

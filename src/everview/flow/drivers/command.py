@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from everview.flow.drivers.contract import (
     Transactor,
     Validated,
 )
-from everview.flow.drivers.secrets import HIDDEN
+from everview.flow.drivers.secrets import HIDDEN, secrets_in
 from everview.flow.errors import DriverFailed, FlowError, InvalidMaterialization
 from everview.flow.keyrange import KeyRange
 from everview.flow.protocol import DriverState, Open, StateUpdate
@@ -90,18 +90,39 @@ class CommandDriver(Driver):
 
     # Secrets
 
-    @cached_property
+    @property
     def secrets(self) -> set[str]:
-        """The values that the program's schema calls secret. Every text, if the program does not tell its schema."""
-        config = self.config["config"]
-        try:
-            schema = self.about.get("configSchema")
-        except FlowError:
-            schema = None
-        return schemas.secrets(config, schema if isinstance(schema, Mapping) else {"secret": True})
+        """The values that the program's schemas call secret.
 
-    def shown(self, name: str) -> str | None:
-        return dumps(_masked(self.config["config"], self.secrets)) if name == "config" else None
+        If the program does not tell its schemas, every text of the config, and what names say of resources.
+        """
+        found = [self._secrets_of_resource(each) for each in self.resources]
+        return self._secrets_of_config.union(*found)
+
+    @cached_property
+    def _secrets_of_config(self) -> set[str]:
+        return schemas.secrets(self.config["config"], self._schemas.get("configSchema") or {"secret": True})
+
+    def _secrets_of_resource(self, resource: Mapping[str, Any]) -> set[str]:
+        schema = self._schemas.get("resourceConfigSchema")
+        return set(secrets_in(resource)) if schema is None else schemas.secrets(resource, schema)
+
+    @cached_property
+    def _schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        """The schemas that the program tells; it is not asked again if it fails."""
+        try:
+            return {name: each for name, each in self.about.items() if isinstance(each, Mapping)}
+        except FlowError:
+            return {}
+
+    def shown(self, name: str, value: str) -> str | None:
+        if name == "config":
+            return dumps(_masked(self.config["config"], self._secrets_of_config))
+        if name == "resource":
+            given = loads(value)
+            found = self._secrets_of_resource(given)
+            return dumps(_masked(given, found)) if found else None
+        return None
 
     # Before anything is written
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
@@ -183,6 +183,7 @@ class Driver(ABC):
     resource_options: ClassVar[tuple[Option, ...]] = ()
     shared: ClassVar[bool] = False  # whether several sinks can deliver to one place
     own_resource: ClassVar[bool] = False  # whether RESOURCE is a JSON object that only the driver understands
+    resources: Sequence[Mapping[str, Any]] = ()  # where bindings go, which may hold secrets too
     interval_ms: ClassVar[int] = 0  # the least time between two transactions, unless the user chooses
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -241,8 +242,8 @@ class Driver(ABC):
         """The materialization is dropped: remove what was kept for it beside the data."""
         return None
 
-    def shown(self, name: str) -> str | None:
-        """A setting as anyone may see it; None if its name tells enough about that."""
+    def shown(self, name: str, value: str) -> str | None:
+        """A setting of a statement as anyone may see it; None if its name tells enough about that."""
         return None
 
     @property

@@ -13,6 +13,8 @@ from typing import Any
 
 HIDDEN = "***"
 _SHORT = 4  # characters; less is a part of many words, and hidden only where it stands alone
+_LINE = 8  # characters of a line that tells something of a secret of several
+_DEPTH_MAX = 20
 _NAMES = re.compile(
     r"(?i)password|passwd|secret|token|credential|access_?key|account_?key|api_?key|signature|\bsig\b|sas"
 )
@@ -21,7 +23,7 @@ _DSN = re.compile(r"(?i)(?:^|\s)[\w.]*(?:password|secret|token)\w*\s*=\s*('(?:[^
 
 def hidden(text: str, secrets: Iterable[str]) -> str:
     """The text without these secrets, in any form in which they may turn up."""
-    forms = {form for each in secrets if each for form in _forms(each)}
+    forms = {form for each in secrets for part in _parts(each) for form in _forms(part)}
     for secret in sorted(forms, key=len, reverse=True):
         if len(secret) >= _SHORT:
             text = text.replace(secret, HIDDEN)
@@ -61,6 +63,32 @@ def _of_address(address: str) -> Iterator[str]:
     for name, value in urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query):
         if _NAMES.search(name):
             yield value
+
+
+def _parts(secret: str, depth: int = 0) -> Iterator[str]:
+    """A secret with its lines, and with the texts in it if it is JSON: a service account's key is both."""
+    secret = secret.strip() or secret
+    if not secret:
+        return
+    yield secret
+    lines = [line.strip() for line in secret.splitlines()]
+    yield from (line for line in lines if len(lines) > 1 and len(line) >= _LINE)
+    if secret[0] in '{["' and depth < _DEPTH_MAX:
+        try:
+            said = json.loads(secret)
+        except ValueError:
+            return
+        yield from _parts_in(said, depth)
+
+
+def _parts_in(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, Mapping | list) and depth < _DEPTH_MAX:
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _parts_in(each, depth + 1)
+    elif isinstance(value, str):
+        yield from _parts(value, depth + 1)
+    elif isinstance(value, int | float) and not isinstance(value, bool) and len(str(value)) >= _SHORT:
+        yield str(value)
 
 
 def _forms(secret: str) -> Iterator[str]:
