@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from everview import cli
+from everview.cdc import inspect
 from everview.cdc.codec.contract import codec_for
 from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.schema import StreamSchema
@@ -88,6 +89,35 @@ def test_a_gap_is_a_finding(tmp_path: Path) -> None:
     result = run("verify", tmp_path)
     assert result.exit_code == 1 and "gap" in result.stdout
     assert "no closed updates" in run("cat", tmp_path).output
+
+
+def impossible(folder: Path, shape: Any, times: tuple[Any, Any]) -> Path:
+    """A complete stream in which a row is there at the first time, and gone twice at the last."""
+    first, last = times
+    updates = Updates([((1, "x"), first, 1), ((1, "x"), last, -2)])
+    upper: Any = Antichain(9) if shape == 0 else Antichain((9, 9))
+    stated = Progress(Antichain(shape), upper, ((first, 1), (last, 1)))
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(codec_for(".jsonl", StreamSchema(COLUMNS, shape)).encode_file([updates, stated]))
+    return folder
+
+
+def test_cat_and_stats_judge_multiplicities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = impossible(tmp_path / "line", 0, (1, 5))
+    plane = impossible(tmp_path / "plane", (0, 0), ((1, 1), (5, 5)))
+    for folder, first, wrong in ((line, "1", "5"), (plane, "1, 1", "5, 5")):
+        found = run("stats", folder).stdout
+        assert "negative" in found and "open updates\t1" in found
+        shown = run("cat", folder)
+        assert len(shown.stdout.splitlines()) == 2 and first in shown.stdout and wrong not in shown.stdout
+        assert wrong in shown.stderr and "is open: " in shown.stderr
+        assert run("verify", folder).exit_code == 1
+    assert "closed before\t5" in run("stats", line).stdout
+    monkeypatch.setattr(inspect, "JUDGED_MAX", 1)
+    for command in ("stats", "cat"):
+        result = run(command, line)
+        assert "'everview cdc verify' does" in result.stderr and "negative" not in result.output
+    assert run("verify", line).exit_code == 1
 
 
 @pytest.mark.parametrize("files", ["jsonl", "avro"])

@@ -17,7 +17,7 @@ from everview.cdc.compaction import Compacted, forget, merge
 from everview.cdc.contract import Frontier, Progress, Update, Updates
 from everview.cdc.errors import CdcError, InvalidUse
 from everview.cdc.files import Folder
-from everview.cdc.inspect import Stats, Stream, TopicStream, examine, mangle_copy, open_stream
+from everview.cdc.inspect import JUDGED_MAX, Stats, Stream, TopicStream, examine, judged, mangle_copy, open_stream
 from everview.cdc.reader import Reader
 from everview.cdc.rows import Row
 from everview.cdc.schema import StreamSchema, stream_schema
@@ -34,6 +34,10 @@ _DURATION = re.compile(
     r"(\d+) ?(ms|s|min|h|d|w)(?:(?<=s)ec(?:ond)?s?|(?<=min)(?:ute)?s?|(?<=h)(?:ou)?rs?|(?<=d)ays?|(?<=w)eeks?)?"
 )
 FLAWS_SHOWN = 20
+NOT_JUDGED = (
+    f"with more than {JUDGED_MAX:,} updates, nobody looked for rows that occur fewer than zero times or too often;"
+    " 'everview cdc verify' does"
+)
 
 app = typer.Typer(
     name="cdc",
@@ -82,7 +86,8 @@ def cat(
 ) -> None:
     """Show the history that a stream tells: every update at closed times, once, in the order of time.
 
-    What is open yet is not shown; `everview cdc verify` says why it is. Into a pipe, a table is tab-separated.
+    What is open yet is not shown, nor are times at which a row would occur fewer than zero times; `everview cdc verify`
+    says more of both. Into a pipe, a table is tab-separated.
 
     **Examples**
 
@@ -98,7 +103,7 @@ def cat(
         _show_messages(printer, stream, limit or None)
         return
     reader: Reader[Row] = Reader(stream.start)
-    updates = (update for closed in stream.closed(reader) for update in closed.updates)
+    updates, offences = judged(stream.closed(reader))
     shown = islice(updates, limit or None)
     if format is Format.json:
         for line in _json_lines(shown, stream.schema):
@@ -110,8 +115,10 @@ def cat(
     left = sum(1 for _ in updates)
     if left:
         printer.note(f"… {left:,} more; --limit says how many to show")
-    for stall in reader.stalls()[:1]:
-        printer.note(f"time {stall.time} is open: {stall.reason}; 'everview cdc verify' says more")
+    if offences is None:
+        printer.note(NOT_JUDGED)
+    for each in [*(offences or ()), *reader.stalls()][:1]:
+        printer.note(f"time {each.time} is open: {each.reason}; 'everview cdc verify' says more")
 
 
 def _show_updates(printer: Printer, stream: Stream, updates: list[Update[Row]]) -> None:
@@ -241,6 +248,8 @@ def stats(dir: Dir, *, schema: SchemaFile = None) -> None:
     ]
     printer.table(["column", "type", "NULLs"], columns)
     _show_findings(printer, found)
+    if not found.judged:
+        printer.note(NOT_JUDGED)
 
 
 @app.command("compact")

@@ -18,7 +18,7 @@ from everview.cdc.errors import InvalidUse, SchemaDiffers, StreamMoved
 from everview.cdc.files import Folder, base_time
 from everview.cdc.joining import Digest, told_before
 from everview.cdc.mangle import mangle
-from everview.cdc.multiplicity import offences_among
+from everview.cdc.multiplicity import Offence, offences_among
 from everview.cdc.reader import Reader
 from everview.cdc.rows import Row
 from everview.cdc.schema import StreamSchema
@@ -26,6 +26,7 @@ from everview.timely.antichain import Antichain
 from everview.timely.lattice import Time
 
 MANGLE_UPDATES_MAX = 5_000_000
+JUDGED_MAX = 1_000_000  # updates that are held for their multiplicities to be judged, unless all are held anyway
 _TRIES = 10
 T = TypeVar("T")
 _SUFFIXES = {"json": ".jsonl", "avro": ".avro"}
@@ -59,6 +60,7 @@ class Stats:
     flaws: list[Flaw] = field(default_factory=list)
     partial: list[Flaw] = field(default_factory=list)
     stalls: list[Stall] = field(default_factory=list)
+    judged: bool = True  # whether the multiplicities of rows were judged: otherwise there are too many to hold
 
     @property
     def sound(self) -> bool:
@@ -209,7 +211,15 @@ def _examined(stream: Stream, *, thoroughly: bool) -> Stats:
     reader: Reader[Row] = Reader(stream.start)
     base = stream.base()
     stats.updates += len(base)
-    _add(stats, Closed(base, stream.start))
+    held: list[Update[Row]] = []
+
+    def add(closed: Closed[Row] | None) -> None:
+        _add(stats, closed)
+        if closed is not None and stats.judged:
+            held.extend(closed.updates)
+            stats.judged = thoroughly or len(held) <= JUDGED_MAX
+
+    add(Closed(base, stream.start))
     for file, item in stream.items():
         match item:
             case Bad():
@@ -225,16 +235,32 @@ def _examined(stream: Stream, *, thoroughly: bool) -> Stats:
         stats.messages += 1
         reader.take(item)
         if not thoroughly:
-            _add(stats, reader.settle())
-    closed = reader.settle()
-    _add(stats, closed)
+            add(reader.settle())
+    add(reader.settle())
     stats.distinct += reader.open_updates
     stats.frontier, stats.covered = reader.frontier, reader.covered
     stats.open_times, stats.open_updates = reader.tracker.open_times, reader.open_updates
     stats.statements_waiting, stats.stalls = reader.tracker.statements_waiting, reader.stalls()
-    if thoroughly and closed is not None:
-        _judge(stats, Closed([*base, *closed.updates], closed.frontier))
+    if stats.judged and held:
+        _judge(stats, Closed(held, reader.frontier))
     return stats
+
+
+def judged(history: Iterator[Closed[Row]]) -> tuple[Iterator[Update[Row]], list[Offence] | None]:
+    """The updates of a history before the first times at which rows have impossible multiplicities, and these times.
+
+    None instead of the times if there are too many updates to hold them.
+    """
+    held: list[Update[Row]] = []
+    frontier: Frontier = Antichain()
+    for closed in history:
+        held += closed.updates
+        frontier = closed.frontier
+        if len(held) > JUDGED_MAX:
+            return chain(held, (update for each in history for update in each.updates)), None
+    offences = offences_among(held, frontier) if held else []
+    wrong = Antichain(*(each.time for each in offences))
+    return (update for update in held if not wrong.less_equal(update[1])), offences
 
 
 def _judge(stats: Stats, closed: Closed[Row]) -> None:
