@@ -282,6 +282,8 @@ RESOURCE = {
         "documents": {"type": "boolean", "description": "take whole documents only"},
         "cut": {"type": "integer", "description": "the most of a text, an array or an object"},
         "access": {"type": "string", "secret": True},
+        "case": {"type": "boolean", "description": "keep names of columns without regard to case"},
+        "fold": {"type": "integer", "description": "keep this many characters of a column's name"},
     },
     "required": ["table"],
 }
@@ -335,16 +337,24 @@ def validate(said: dict[str, Any]) -> None:
             if each.get("isPrimaryKey") or not each.get("ptr"):
                 kind = "LOCATION_REQUIRED"
             constraints[each["field"]] = {"type": kind, "reason": "of the strict connector"}
+            if resource.get("fold"):
+                constraints[each["field"]]["foldedField"] = each["field"][: resource["fold"]]
         path, delta, cut = path_of(resource), bool(resource.get("delta_updates")), resource.get("cut", 0)
         policy = {"strTruncateAfter": cut, "nestedObjTruncateAfter": cut, "arrayTruncateAfter": cut} if cut else {}
-        answers.append({"constraints": constraints, "resourcePath": path, "deltaUpdates": delta, "serPolicy": policy})
+        answer = {"constraints": constraints, "resourcePath": path, "deltaUpdates": delta, "serPolicy": policy}
+        answers.append({**answer, "caseInsensitiveFields": bool(resource.get("case"))})
+        case = part(5, int(bool(resource.get("case"))))
         content = b"".join(
-            part(1, part(1, field) + part(2, part(2, KINDS.index(each["type"])) + part(3, each["reason"])))
-            for field, each in constraints.items()
+            part(1, part(1, field) + part(2, encoded_constraint(each))) for field, each in constraints.items()
         )
         limits = part(4, b"".join(part(at, cut) for at in (1, 2, 3))) if cut else b""
-        encoded += part(1, content + b"".join(part(2, each) for each in path) + part(3, int(delta)) + limits)
+        encoded += part(1, content + b"".join(part(2, each) for each in path) + part(3, int(delta)) + limits + case)
     send("validated", {"bindings": answers}, encoded)
+
+
+def encoded_constraint(said: dict[str, Any]) -> bytes:
+    folded = part(4, said["foldedField"]) if "foldedField" in said else b""
+    return part(2, KINDS.index(said["type"])) + part(3, said["reason"]) + folded
 
 
 def check_materialization(said: dict[str, Any]) -> dict[str, Any]:

@@ -200,6 +200,24 @@ def test_errors_show_what_matters_and_no_secrets(ledger: Ledger, tmp_path: Path)
 
 
 @pytest.mark.parametrize("codec", ["json", "proto"])
+@pytest.mark.parametrize(
+    ("resource", "kept"), [({"case": True}, "amount"), ({"fold": 3}, "Amo"), ({"fold": 3, "case": True}, "Amo")]
+)
+def test_columns_that_the_connector_would_keep_under_one_name_are_refused(
+    tmp_path: Path, codec: str, resource: dict[str, Any], kept: str
+) -> None:
+    other = "amount" if "fold" not in resource else "Amortised"
+    ledger = Ledger(tmp_path, ("id", t.INT8), ("Amount", t.INT8), (other, t.INT8))
+    with pytest.raises(InvalidMaterialization, match="cannot take collection u1") as raised:
+        create(ledger, tmp_path, ["id"], {"table": "t", **resource}, codec=codec)
+    assert raised.value.detail == f'it would keep "Amount" and "{other}" both as "{kept}"'
+    ledger.close()
+    apart = Ledger(tmp_path / "apart", ("id", t.INT8), ("Amount", t.INT8), ("total", t.INT8))
+    create(apart, tmp_path, ["id"], {"table": "t", **resource}, codec=codec).drop()
+    apart.close()
+
+
+@pytest.mark.parametrize("codec", ["json", "proto"])
 def test_updates_and_deletes_arrive_under_any_name_and_schema(ledger: Ledger, tmp_path: Path, codec: str) -> None:
     sink = create(ledger, tmp_path, ["id"], {"table": "gp", "schema": "s2"}, codec=codec)
     sink.start()

@@ -221,6 +221,7 @@ def choose(binding: Binding, validated: Validated) -> dict[str, Any]:
         truncated.kind is Constraint.REQUIRED or (_taken(truncated) and Truncation.of(validated.ser_policy) is not None)
     ):
         values.append(TRUNCATED)
+    _check_apart(binding, validated, [*dict.fromkeys([*keys, *values]), *([DOCUMENT] if document else [])])
     selection = {
         "keys": keys,
         "values": sorted(name for name in values if name not in keys),
@@ -232,6 +233,19 @@ def choose(binding: Binding, validated: Validated) -> dict[str, Any]:
         "fieldSelection": selection,
         "serPolicy": dict(validated.ser_policy),
     }
+
+
+def _check_apart(binding: Binding, validated: Validated, names: list[str]) -> None:
+    """An error if the connector would keep two fields under one name."""
+    kept: dict[str, str] = {}
+    for name in names:
+        other = kept.setdefault(validated.folded(name), name)
+        if other != name:
+            raise InvalidMaterialization(
+                f"the connector cannot take collection {binding.collection}",
+                detail=f'it would keep "{other}" and "{name}" both as "{validated.folded(name)}"',
+                hint="rename one of them in a view",
+            )
 
 
 def chosen_before(binding: Binding) -> dict[str, Any]:

@@ -311,6 +311,8 @@ def _validated(said: Mapping[str, Any]) -> Validated:
         kind = _CONSTRAINTS.get(each.get("type", ""), Constraint.FORBIDDEN)
         before = constraints.get(name)
         if before is None or _STRICTNESS.index(kind) > _STRICTNESS.index(before.kind):
-            constraints[name] = FieldConstraint(kind, each.get("reason", ""))
+            folded = each.get("foldedField") or (before.folded if before is not None else "")
+            constraints[name] = FieldConstraint(kind, each.get("reason", ""), folded)
     path = tuple(map(str, said.get("resourcePath") or ()))
-    return Validated(constraints, path, bool(said.get("deltaUpdates", False)), dict(said.get("serPolicy") or {}))
+    delta, ignores_case = bool(said.get("deltaUpdates", False)), bool(said.get("caseInsensitiveFields", False))
+    return Validated(constraints, path, delta, dict(said.get("serPolicy") or {}), ignores_case)

@@ -66,10 +66,11 @@ class Constraint(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FieldConstraint:
-    """A constraint and why."""
+    """A constraint and why, and the name that a foreign driver keeps the field under, if it is another."""
 
     kind: Constraint
     reason: str = ""
+    folded: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,14 @@ class Validated:
     path: tuple[str, ...]
     delta_updates: bool = False
     ser_policy: Mapping[str, Any] = field(default_factory=dict)  # as a foreign driver wants documents to be cut
+    ignores_case: bool = False  # names of fields that differ only in case are one
+
+    def folded(self, name: str) -> str:
+        """The name that the endpoint keeps a field under."""
+        constraint = self.constraints.get(name)
+        if constraint is not None and constraint.folded:
+            return constraint.folded
+        return name.lower() if self.ignores_case else name
 
 
 @dataclass(frozen=True)
