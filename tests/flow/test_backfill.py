@@ -6,12 +6,14 @@ import sqlite3
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from everview.compute.ir.types import INT8, TEXT
+from everview.flow.check.endpoints import Receiver
 from everview.flow.check.harness import Endpoint
 from everview.flow.drivers import sqlite
 from everview.flow.drivers.contract import Driver
@@ -193,6 +195,25 @@ def test_a_connector_makes_its_tables_anew(ledger: Ledger, tmp_path: Path) -> No
         assert sorted(db.execute('SELECT id, name FROM "main__t"').fetchall()) == NOW
     assert sink._spec.described is not None and sink._spec.described["bindings"][0]["backfill"] == 1
     sink.drop()
+
+
+def test_rows_that_an_endpoint_without_checkpoints_refuses_are_freed_by_it(ledger: Ledger) -> None:
+    """The transaction is repeated as it was, so later data alone do not heal it: the error says what does."""
+    refused = True
+    receiver = Receiver(lambda number: 400 if refused else 200)
+    config = {"url": receiver.url, "retries": 0}
+    bound = ledger.binding(["id"], delta_updates=True)
+    sink = created(ledger.environment, "m", "webhook", config, [bound], options=replace(QUICK, splits=1))
+    sink.start()
+    ledger.write((1, (1, "poison")))
+    eventually(lambda: "ALTER SINK … BACKFILL" in (sink.status().error or ""), shown=sink.status)
+    ledger.write((-1, (1, "poison")), (1, (1, "cure")))
+    sink.backfill()
+    refused = False
+    assert sink.wait(ledger.upper, 20)
+    assert [row["name"] for row, _ in receiver.rows(bound)] == ["cure"]
+    sink.close()
+    receiver.close()
 
 
 def test_what_cannot_be_emptied_is_refused(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, tmp_path: Path) -> None:

@@ -16,14 +16,18 @@ from everview.background import Backoff, Loop
 from everview.errors import text_of
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Spec
-from everview.flow.drivers.contract import Driver, Trouble
-from everview.flow.errors import Drifted, DuplicateKey, FencedOff, NullKey, Stopped
+from everview.flow.drivers.contract import Driver, Guarantee, Trouble
+from everview.flow.errors import Drifted, DriverFailed, DuplicateKey, FencedOff, NullKey, Stopped
 from everview.flow.keyrange import KeyRange
 from everview.flow.runtime import Delivery, Task
 from everview.storage.errors import Canceled, Fenced
 
 WAIT_S = 0.5
 STOP_S = 330.0  # a transaction that is under way may take its time
+REPEATED_HINT = (
+    "the endpoint may have some rows of this transaction, so the same rows are tried again until it takes them; if they"
+    " are at fault, correct them in the collection and deliver what it holds then with ALTER SINK … BACKFILL"
+)
 
 log = structlog.get_logger()
 
@@ -103,7 +107,18 @@ class Runner(ABC):
 
     def _step(self) -> None:
         self._before()
-        self._converse()
+        try:
+            self._converse()
+        except DriverFailed as error:
+            if error.hint is None and self.loop.status.failures and self._repeats_itself():
+                error.hint = REPEATED_HINT
+            raise
+
+    def _repeats_itself(self) -> bool:
+        """Whether the endpoint is given the same rows until it takes them, whatever has changed since."""
+        at_least_once = self._driver.guarantee is Guarantee.AT_LEAST_ONCE
+        rows = self._delivery.log.rows() if at_least_once else []
+        return any(row.intent is not None and not row.authoritative for row in rows)
 
     def _tell(self, error: Exception, pause_s: float) -> None:
         shown = self._driver.hide(text_of(error))
