@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.serve.stream_metrics import add_stream_metrics
+from everview.server.metrics import Metrics
 from everview.sources.postgres import stream
 from tests.adapter.scripts import SessionClient
 from tests.postgres.conftest import Database, caught_up, connection, ok, rows, status
@@ -45,6 +48,20 @@ def test_a_snapshot_and_what_comes_after_it(database: Database, follow: Follow) 
         ))  # fmt: skip
         assert rows(ok(sql, f"SELECT * FROM {table}")) == theirs
     assert rows(ok(sql, "SELECT b FROM t WHERE a = 7")) == ["anew"]
+
+
+def test_figures_of_a_source(database: Database, follow: Follow, coordinator: Coordinator) -> None:
+    database("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 50)")
+    sql, metrics = follow(), Metrics()
+    add_stream_metrics(metrics, coordinator)
+    caught_up(database, sql)  # with the snapshot
+    database("INSERT INTO t VALUES (51)")
+    caught_up(database, sql)
+    shown = metrics.render().decode()
+    found = dict(re.findall(r'^everview_source_(\w+)\{source="public.p"\} (\S+)$', shown, re.M))
+    assert float(found["updates_total"]) >= 51 and float(found["bytes_total"]) > 0
+    assert float(found["lag_seconds"]) >= 0 and float(found["lag_bytes"]) >= 0 and found["failing"] == "0.0"
+    assert 'updates_total{source="public.t"}' not in shown
 
 
 def test_values_that_were_left_out_and_truncated_tables(database: Database, follow: Follow) -> None:

@@ -122,6 +122,8 @@ class Feeder:
         self._reader, self._key, self._more = reader, POSITION + feeding.id, False
         self._follower = reader if isinstance(reader, Follower) else None
         self._paused, self._step_lock = feeding.paused, threading.Lock()
+        self._rows = self._bytes = 0  # that were written since it was opened
+        self._reached: int | None = None  # the time before which all is complete, as of the last step
         ends = (Canceled, Fenced, UnknownId)  # closed, taken over by another process, or dropped
         self._loop = Loop(
             f"everview-source-{feeding.id}",
@@ -153,7 +155,9 @@ class Feeder:
         error = None if loop.error is None else text_of(loop.error)
         state = RUNNING if error is None else STALLED
         if follower is None:
-            return Status(state, error, None, loop.retry_ms, loop.failures)
+            lag_ms = None if self._reached is None else max(0, self._now_ms() + 1 - self._reached)
+            made = Progress(self._rows, self._bytes, None, lag_ms=lag_ms)
+            return Status(state, error, None, loop.retry_ms, loop.failures, made)
         progress, stopped = follower.progress(), follower.stopped()
         if self._paused:
             state, error = PAUSED, None
@@ -186,6 +190,7 @@ class Feeder:
             self._follower.gather(position)
         lower, end = self.upper, self._now_ms() + 1
         if end <= lower:
+            self._reached = lower
             return None
         news = self._reader.news(position, lower, end)
         commands = self._moves(news.upper, news.held, news.changes)
@@ -194,6 +199,10 @@ class Feeder:
         self._environment.commit(*commands)
         if self._follower is not None:
             self._follower.committed(news.position)
+        written = [each for each in news.changes.values() if isinstance(each, pa.Table)]
+        self._rows += sum(each.num_rows for each in written)
+        self._bytes += sum(each.nbytes for each in written)
+        self._reached = news.upper
         return news
 
     def _moves(
