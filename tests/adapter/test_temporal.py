@@ -429,6 +429,8 @@ def stays(view: str, sql: SessionClient) -> list[bool]:
         "SELECT e.k, g AS n FROM e, generate_series(e.since, e.until, 4000) AS g WHERE mz_now() < g + 1000",
         "SELECT e.k, x.n FROM e, LATERAL (SELECT o.n FROM o WHERE o.k = e.k ORDER BY o.n LIMIT 1) AS x"
         " WHERE mz_now() < e.until",
+        "SELECT e.k, o.n FROM e FULL JOIN o ON e.k = o.k WHERE mz_now() < e.until AND mz_now() < o.until",
+        "SELECT e.k, o.n FROM e JOIN o ON e.k = o.k WHERE mz_now() < LEAST(e.until, o.until)",
     ],
 )
 def test_a_view_goes_on_as_it_was_made_before_laterals_were_bounded(

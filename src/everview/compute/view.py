@@ -41,7 +41,8 @@ ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
 # How views are kept, as far as it shows in what is stored. In the first form temporal filters stay above joins, and
 # intervals that are moved over to the row may be out of range there. In the second nothing of now is out of range. In
 # the third constants that are not true bound nothing below joins. In the fourth what LATERAL computes is joined back to
-# the rows that asked, for all that ever did. A view stays in the form in which it was made.
+# the rows that asked, for all that ever did, and outer joins keep what their padded rows cannot show. A view stays in
+# the form in which it was made.
 FORM = 5
 MEETING_MAX = 200_000  # rows of a join without equivalences, in a small tick
 UNKNOWN_FAILURE = ("XX000", "an evaluation failed")

@@ -125,11 +125,22 @@ QUERIES = {
     "distinct": "SELECT DISTINCT a.flag FROM a, b WHERE a.k = b.k AND {a} AND {b}",
     "top": "SELECT a.k, a.ms FROM a WHERE {a} ORDER BY a.ms, a.k LIMIT 2",
     "except": "SELECT a.k FROM a WHERE {a} EXCEPT SELECT b.k FROM b WHERE {b}",
+    "left, both after": "SELECT a.k, a.ms, b.ms FROM a LEFT JOIN b ON a.k = b.k WHERE {a} AND {b}",
+    "full, both after": "SELECT a.k, b.k FROM a FULL JOIN b ON a.k = b.k AND {both} WHERE {a} AND {b}",
+    "three, the last after": "SELECT a.k, c.ms FROM a JOIN b ON a.k = b.k LEFT JOIN a AS c ON b.ms = c.ms"
+    " WHERE {a} AND {b} AND mz_now() < c.till",
+    "least": "SELECT a.k FROM a JOIN b ON a.k = b.k WHERE {alone} AND {both} AND mz_now() < LEAST(a.till, b.till)",
+    "greatest": "SELECT a.k, b.ms FROM a JOIN b ON a.k = b.k"
+    " WHERE LEAST(a.till, b.till, a.tz) - INTERVAL '1 day' > mz_now()"
+    " AND GREATEST(a.ms, b.ms, a.ms) + 5 <= mz_now() AND NOT GREATEST(a.tz, b.tz) > mz_now()",
+    "least after": "SELECT a.k, b.ms FROM a LEFT JOIN b ON a.k = b.k AND {b}"
+    " WHERE mz_now() < LEAST(a.till, b.till, b.tz)",
     "series": "SELECT a.k, g FROM a, generate_series(1, a.k) AS g WHERE {a}",
     "unnest": "SELECT a.k, g FROM a, unnest(a.list) AS g JOIN b ON b.k < g WHERE {a} AND {b} AND b.k = a.k",
     "elements": "SELECT a.k, count(*) FROM a, unnest(a.list) AS g"
     " WHERE mz_now() >= g AND mz_now() < g + 99999 GROUP BY a.k",
     "elements or none": "SELECT a.k, g FROM a LEFT JOIN unnest(a.list) AS g ON g > a.ms WHERE {a}",
+    "elements after": "SELECT a.k, g FROM a LEFT JOIN unnest(a.list) AS g ON true WHERE mz_now() < g AND {alone}",
     "selected": "SELECT a.k, unnest(a.list) FROM a JOIN b ON a.k = b.k WHERE {a} AND {b}",
     "computed": "SELECT a.k, x.ms, y.l FROM a, LATERAL (SELECT a.ms + 1 AS ms) AS x, unnest(a.list) AS y (l)"
     " WHERE {a} AND x.ms > y.l",
@@ -223,7 +234,8 @@ def condition(rng: random.Random, tables: Sequence[str], depth: int = 2) -> str:
 
 def query(rng: random.Random, name: str) -> str:
     bounded = {each: f"{condition(rng, [each])} AND mz_now() < {each}.till" for each in ("a", "b")}
-    return QUERIES[name].format(**bounded, both=condition(rng, ["a", "b"]))
+    others = {"both": condition(rng, ["a", "b"]), "alone": condition(rng, ["a"])}
+    return QUERIES[name].format(**bounded, **others)
 
 
 def lives(rng: random.Random, start: int) -> Updates:

@@ -101,6 +101,8 @@ JOINS = {
     "left": "SELECT o.name, l.ms FROM o LEFT JOIN l ON o.k = l.k AND {}",
     "top": "SELECT o.name, l.ms FROM o JOIN l ON o.k = l.k WHERE {} ORDER BY l.ms LIMIT 2",
     "distinct": "SELECT DISTINCT o.name FROM o JOIN l ON o.k = l.k WHERE {}",
+    "left, then": "SELECT o.name, l.ms FROM o LEFT JOIN l ON o.k = l.k WHERE {}",
+    "full, then": "SELECT o.name, l.ms FROM o FULL JOIN l ON o.k = l.k WHERE {}",
     "series": "SELECT l.ms, g FROM l, generate_series(3, l.k) AS g WHERE {}",
     "elements": "SELECT o.name, g FROM o JOIN l ON o.k = l.k, unnest(ARRAY[l.k, 7]) AS g WHERE {}",
     "lateral": "SELECT l.ms, x.name FROM l, LATERAL (SELECT name FROM o WHERE o.k = l.k ORDER BY name LIMIT 2) AS x"
@@ -164,6 +166,8 @@ def test_a_join_keeps_only_what_can_still_be_seen(form: str, join: str) -> None:
     "query",
     [
         "SELECT o.name FROM o JOIN l ON o.k = l.k WHERE mz_now() < 100 / (l.ms - 7)",
+        "SELECT o.name FROM o LEFT JOIN l ON o.k = l.k WHERE mz_now() < 100 / (l.ms - 7)",
+        "SELECT o.name FROM o JOIN l ON o.k = l.k WHERE mz_now() < LEAST(100 / (l.ms - 7), o.k * 500)",
         "SELECT x.name FROM l, LATERAL (SELECT name FROM o WHERE o.k = l.k ORDER BY name LIMIT 1) AS x"
         " WHERE mz_now() < 100 / (l.ms - 7)",
         "SELECT o.name FROM o JOIN l ON o.k = l.k, generate_series(l.k, l.k) AS g WHERE mz_now() < 100 / (l.ms - 7)",

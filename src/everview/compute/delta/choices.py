@@ -13,12 +13,16 @@ from everview.compute.delta.thresholds import is_now, name_of, speaks_of_now
 from everview.compute.functions.resolve import call
 from everview.compute.functions.temporal_bounds import bound
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Literal, Or, Scalar, transform
-from everview.compute.ir.types import BOOLEAN, INT8, Kind, SqlType, numeric
+from everview.compute.ir.types import BOOLEAN, INT8, Interval, Kind, SqlType, numeric
 
 FALSE, TRUE = Literal(False, BOOLEAN), Literal(True, BOOLEAN)
 _EXTREMES = {"greatest": ">=", "least": "<="}
 _ABOVE, _BELOW = ("gt", "ge"), ("lt", "le")
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_ORDERED = {
+    *(Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.MZ_TIMESTAMP),
+    *(Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ),
+}
 
 
 def spread(comparison: Call) -> Scalar | None:
@@ -28,6 +32,45 @@ def spread(comparison: Call) -> Scalar | None:
         if found is not None:
             simple = _bounds(comparison, place, found) if found is side else None
             return simple if simple is not None else _said_of_each(comparison, found)
+    return None
+
+
+def each_bound(comparison: Scalar) -> list[Scalar]:
+    """What a comparison of now with the least of several values, or one above the greatest, says of each of them.
+
+    LEAST and GREATEST leave NULLs out, so a value is NULL or it bounds too. Other conditions say nothing.
+    """
+    if not isinstance(comparison, Call) or name_of(comparison) not in (*_ABOVE, *_BELOW) or len(comparison.args) != 2:
+        return []
+    name, place = name_of(comparison), 1
+    if speaks_of_now(comparison.args[1]):
+        name, place = _TURNED[name], 0
+    if not speaks_of_now(comparison.args[1 - place]):
+        return []
+    found = comparison.args[place]
+    while isinstance(found, Call) and name_of(found) not in _EXTREMES:
+        inner = _rises_with(found)
+        if inner is None:
+            return []
+        found = inner
+    if not isinstance(found, Call) or speaks_of_now(found) or (name_of(found) == "least") is not (name in _BELOW):
+        return []
+
+    def said_of(value: Scalar) -> Scalar:
+        return transform(comparison, lambda part: value if part is found else None)
+
+    return [Or((call("is null", each), said_of(each))) for each in found.args]
+
+
+def _rises_with(scalar: Call) -> Scalar | None:
+    """The argument of a cast or a shift that its value does not fall with, where it has one."""
+    if not scalar.args or not {scalar.type.kind, scalar.args[0].type.kind} <= _ORDERED:
+        return None
+    if name_of(scalar) == "cast":
+        return scalar.args[0]
+    if name_of(scalar) in ("add", "sub") and isinstance(by := scalar.args[1], Literal):
+        # Moved by months, the 30th and the 31st may change places.
+        return None if isinstance(by.value, Interval) and by.value.months else scalar.args[0]
     return None
 
 

@@ -6,7 +6,8 @@ bounds that can fail are still evaluated, and fail for the rows that get there. 
 gets what follows for it, and the predicate stays; where a column is equal to one of another input, that one gets the
 same. Rows that go earlier than they did no longer fail on the way, as with other filters. A constant that is not true
 says of every input that its rows are never seen: the predicates behind it, which may have said until when, are gone.
-Unless a condition of the row beside it can fail, which it has to do for as long as its rows are there.
+Unless a condition of the row beside it can fail, which it has to do for as long as its rows are there. Rows that an
+outer join pads with NULL are not there either if a bound is over a column that is NULL in them.
 
 What all uses of a shared part say of it, is said inside of it. What is said of the rows that a LATERAL or a subquery
 is computed for, is said of the values that it is asked: see `asked_keys`. Over inputs that nothing keeps rows of,
@@ -19,18 +20,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from everview.compute.delta.asked_keys import asking_rows, equal_columns, is_asked, narrowed
+from everview.compute.delta.choices import each_bound
 from everview.compute.delta.temporal import apart, bounded
 from everview.compute.delta.thresholds import speaks_of_now
 from everview.compute.delta.times import bounds_of, conjuncts
 from everview.compute.functions.lookup import can_fail
 from everview.compute.functions.resolve import call
 from everview.compute.functions.temporal import now
+from everview.compute.functions.time_sets import NEVER
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import mapped_columns, owner_of, sides_of
 from everview.compute.ir.relation import Relation, arity
 from everview.compute.ir.scalar import And, Column, Literal, Or, Scalar, columns_of, remap, shift, substitute
 from everview.compute.ir.types import BOOLEAN, MZ_TIMESTAMP
-from everview.compute.optimize.simplify import is_literal
+from everview.compute.optimize.lets import unique_lets
+from everview.compute.optimize.remove_empty import remove_empty
+from everview.compute.optimize.simplify import is_literal, simplify
 
 _KEEPING = (ir.Reduce, ir.TopK, ir.Window, ir.Threshold)
 _USE = Literal(True, BOOLEAN)  # the first predicate of what is wanted of a use of a Let, until all uses are known
@@ -49,9 +54,10 @@ def push_temporal(plan: Relation, *, never: bool = True, further: bool = True) -
     """The plan with its temporal filters as far down as it helps.
 
     Without `never`, constants beside them stay where they are, as in views that still are kept so. Without `further`,
-    nothing follows for what LATERAL is asked.
+    nothing follows for padded rows, from the least of several bounds, and for what LATERAL is asked.
     """
-    return _Descent(never=never, further=further).down(plan, [])[0]
+    pushed = _Descent(never=never, further=further).down(plan, [])[0]
+    return unique_lets(remove_empty(pushed)) if further else pushed  # what only rows that are never there needed goes
 
 
 class _Descent:
@@ -82,6 +88,8 @@ class _Descent:
             case ir.Map(input, scalars):
                 values = mapped_columns(input, scalars)
                 moved = [replace(each, predicate=substitute(each.predicate, values)) for each in wanted]
+                if self._further and any(_is_of_nulls(each.predicate, values) for each in wanted):
+                    return ir.Constant((), ir.types(relation)), [True] * len(wanted)
                 inside, done = self.down(input, moved)
                 return ir.Map(inside, scalars), done
             case ir.Union(inputs):
@@ -164,7 +172,7 @@ class _Descent:
                 if side == owner or not columns_of(each.predicate):
                     implied: Scalar | None = each.predicate
                 elif owner is None:
-                    implied = _implied(each.predicate, columns, never=self._never)
+                    implied = self._implied(each.predicate, columns)
                 else:
                     implied = _elsewhere(each.predicate, columns, join)
                 if implied is not None and speaks_of_now(implied):
@@ -190,6 +198,25 @@ class _Descent:
                         below = {each - other.start: column for each, column in equal.items() if each in other}
                         inputs[index] = narrowed(inputs[index], below, asking) or inputs[index]
         return tuple(inputs)
+
+    def _implied(self, predicate: Scalar, side: range) -> Scalar | None:
+        """The predicate that follows for one input of a join from a predicate over several inputs."""
+        columns = set(side)
+        (*several,) = conjuncts((predicate,))
+        if self._never and _rules_out(several):
+            return _NEVER
+        if self._further and len(several) == 1:
+            several = each_bound(several[0]) or several
+        if len(several) > 1:
+            own = [found for each in several if (found := self._implied(each, side)) is not None]
+            return own[0] if len(own) == 1 else And(tuple(own)) if own else None
+        (single,) = several
+        if isinstance(single, Or):
+            branches = [self._implied(each, side) for each in single.args]
+            known = [each for each in branches if each is not None]
+            return Or(tuple(known)) if len(known) == len(branches) else None
+        read = columns_of(single)
+        return single if read and read <= columns else None
 
     def _let(self, id: str, value: Relation, body: Relation, wanted: Sequence[Wanted]) -> tuple[Relation, list[bool]]:
         self._lets.add(id)
@@ -233,22 +260,13 @@ def _rules_out(predicates: Sequence[Scalar]) -> bool:
     return never and not any(can_fail(each) for each in predicates if not speaks_of_now(each))
 
 
-def _implied(predicate: Scalar, side: range, *, never: bool) -> Scalar | None:
-    """The predicate that follows for one input of a join from a predicate over several inputs."""
-    columns = set(side)
-    (*several,) = conjuncts((predicate,))
-    if never and _rules_out(several):
-        return _NEVER
-    if len(several) > 1:
-        own = [found for each in several if (found := _implied(each, side, never=never)) is not None]
-        return own[0] if len(own) == 1 else And(tuple(own)) if own else None
-    (single,) = several
-    if isinstance(single, Or):
-        branches = [_implied(each, side, never=never) for each in single.args]
-        known = [each for each in branches if each is not None]
-        return Or(tuple(known)) if len(known) == len(branches) else None
-    read = columns_of(single)
-    return single if read and read <= columns else None
+def _is_of_nulls(predicate: Scalar, values: list[Scalar]) -> bool:
+    """Whether the predicate sets a bound that is NULL in all rows with these values, and so is never true of them."""
+    if not any(is_literal(values[index], None) for index in columns_of(predicate)):
+        return False
+    bounds = bounds_of((substitute(predicate, values),))
+    simple = [simplify(each) for each in bounds.all]
+    return NEVER in simple or any(is_literal(each, None) for each in simple)
 
 
 def _elsewhere(predicate: Scalar, side: range, join: ir.Join) -> Scalar | None:
