@@ -98,6 +98,16 @@ def test_is_what_its_query_gives_at_every_change(
     subscriber.rows.close()
 
 
+def test_only_a_condition_in_having_keeps_rows_for_ever(sql: SessionClient) -> None:
+    for block in dict.fromkeys((EVENTS, *(block for _, block in VIEWS.values()))):
+        for text in split(block):
+            if text.startswith("CREATE TABLE"):
+                assert sql(text) == ["CREATE TABLE"]
+    kept = {name: "\n".join(sql(f"EXPLAIN MAINTAINED PLAN FOR {VIEWS[name][0]}")) for name in VIEWS if name != "q3"}
+    assert all("until" in text for text in kept.values())
+    assert [name for name, text in kept.items() if "for ever" in text] == ["active"]
+
+
 def test_what_is_expired_can_be_deleted(sql: SessionClient, clock: Clock) -> None:
     _, block = VIEWS["live"]
     table, view, _, delete, *_ = split(block)
