@@ -61,6 +61,7 @@ BOMBS = {
     "jsonb": "SELECT jsonb_array_length(('[' || repeat('[],', 4000000) || '1]')::jsonb)",
     "jsonb_pretty": "SELECT length(jsonb_pretty((repeat('[', 250) || repeat('1,', 1000000) || '1'"
     " || repeat(']', 250))::jsonb))",
+    "normalize": "SELECT length(normalize('a' || repeat(chr(769), 500000) || repeat(chr(790), 500000)))",
     "values": "VALUES " + ", ".join(f"({n}, 'x{n}')" for n in range(100_000)),
     "brackets": "SELECT " + "(" * 1_000_000 + "1" + ")" * 1_000_000,
     "cross join": "SELECT count(*) FROM k a, k b, k c WHERE a.id + b.id + c.id = -1",

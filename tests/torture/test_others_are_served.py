@@ -33,6 +33,7 @@ NAMES = [
     "decode",
 ]
 NAMES += ["blanks in base64", "containment", "containment of arrays", "keys", "jsonb", "jsonb_pretty"]
+NAMES += ["normalize"]
 
 
 @pytest.mark.timeout(300)

@@ -5,12 +5,14 @@ None of these ended while anybody waited when the time was quadratic, or they we
 
 from __future__ import annotations
 
+import random
+import unicodedata
 from typing import Any
 
 import pytest
 
 from everview.compute.cancel import Cancellation, Ended, cancelable
-from everview.compute.functions import byte_strings, regex, text
+from everview.compute.functions import byte_strings, normalizing, regex, text
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.date_formatting import FUNCTIONS as SHOWN
 from everview.compute.functions.date_parsing import FUNCTIONS as READ
@@ -231,3 +233,41 @@ def test_reading_ends_when_it_is_to(sql_type: SqlType) -> None:
 def test_bits_of_long_bytes_are_counted() -> None:
     assert evaluated("bit_count", b"\x81\x01" * 1_000_000) == 3_000_000
     assert evaluated("bit_count", b"") == 0
+
+
+MARKS = "\u0301\u0316\u0f73\u0344\u09be\u1161\u11a8\uff9e\u314f\u0d3e\u0323"
+FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_normal_forms_of_pieces(form: Any, rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(normalizing, "_PIECE", 3)
+    for _ in range(3_000):
+        chosen = "".join(rng.choice(rng.choice([MARKS, "aeéß가각ᄀ", "ab ﬁ字"])) for _ in range(rng.randrange(30)))
+        assert normalizing.normalized(chosen, form) == unicodedata.normalize(form, chosen), ascii(chosen)
+
+
+def test_many_combining_characters_are_put_in_order() -> None:
+    """Python takes quadratic time for these: half an hour."""
+    above, below = "\u0301" * 500_000, "\u0316" * 500_000
+    assert evaluated("normalize", f"x{above}{below}e\u0301") == f"x{below}{above}é"
+    with cancelable(Cancellation(lambda: True)), pytest.raises(Ended):
+        evaluated("normalize", f"a{above}{below}")
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "expected"),
+    [
+        ("upper", ("ß" * 600_000,), "S" * 1_200_000),
+        ("lower", ("ÀΣ" * 300_000,), ("àσ" * 300_000)[:-1] + "ς"),
+        ("lower", ("À" * 600_000,), "à" * 600_000),
+        ("initcap", ("éa ⓐb_" * 100_000,), "Éa ⓐB_" * 100_000),
+        ("translate", ("éa" * 300_000, "é" + BLANKS, "x"), "xa" * 300_000),
+    ],
+    ids=lambda value: str(value)[:8],
+)
+def test_long_texts_are_changed_by_the_letter(name: str, args: tuple[str, ...], expected: str) -> None:
+    assert evaluated(name, *args) == expected
+    if name != "lower" or "Σ" not in args[0]:
+        with cancelable(Cancellation(lambda: True)), pytest.raises(Ended):
+            evaluated(name, *args)

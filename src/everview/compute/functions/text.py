@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from everview import quoting
 from everview.compute.allowance import look_at_value
+from everview.compute.cancel import paced
 from everview.compute.functions.cast_spark import cast_sql
 from everview.compute.functions.columns import named
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.kernels import concatenated, of_ascii
 from everview.compute.functions.keywords import KEYWORDS
 from everview.compute.functions.naming import ELEMENTS
+from everview.compute.functions.normalizing import normalized
 from everview.compute.functions.numbers import integer_of, whole
 from everview.compute.functions.output import cast_text
 from everview.compute.functions.signatures import Family
+from everview.compute.functions.slices import mapped
 from everview.compute.functions.spark_sql import Renderer, let, let_arguments
 from everview.compute.functions.trimming import trimmed
 from everview.compute.ir.types import BYTEA, INT4, INT8, MZ_TIMESTAMP, TEXT, Kind, SqlType
@@ -115,6 +117,7 @@ def _concatenated(one: Any, other: Any) -> Any:
     return one + other
 
 
+_WORDS = re.compile(r"([^\W_]+)|[\W_]+")  # and what is between them
 _INITCAP = (
     "array_join(transform(regexp_extract_all({0}, '([\\\\p{{L}}\\\\p{{N}}]+|[^\\\\p{{L}}\\\\p{{N}}]+)', 1),"
     " w -> concat(upper(substring(w, 1, 1)), lower(substring(w, 2)))), '')"
@@ -124,17 +127,20 @@ _REPEAT = (
 )
 
 
-def _normalized(text: str, form: str = "NFC") -> str:
-    if form.upper() not in ("NFC", "NFD", "NFKC", "NFKD"):
-        raise Failure("22023", f"invalid normalization form: {form}")
-    return unicodedata.normalize(form.upper(), text)  # type: ignore[arg-type]
-
-
 def _translate(text: str, old: str, new: str) -> str:
     table: dict[int, str | None] = {}
-    for place, character in enumerate(old):
+    for place, character in enumerate(paced(old)):
         table.setdefault(ord(character), new[place] if place < len(new) else None)
-    return text.translate(table)
+    return mapped(lambda part: part.translate(table), text)
+
+
+def _lower(text: str) -> str:
+    return text.lower() if "Σ" in text else mapped(str.lower, text)  # a sigma is another at the end of a word
+
+
+def _initcap(text: str) -> str:
+    parts = paced(_WORDS.finditer(text))
+    return "".join(part[1][0].upper() + part[1][1:].lower() if part[1] else part[0] for part in parts)
 
 
 def _chr(code: int) -> str:
@@ -240,17 +246,16 @@ for _name in ("lpad", "rpad"):
     define(f"{_name}(text, int4) -> text", _padded, _blanks, fails=True)
     define(f"{_name}(text, int4, text) -> text", _padded, _filled, fails=True)
 
-define("lower(text) -> text", str.lower, "lower({0})", arrow=of_ascii("ascii_lower"))
-define("upper(text) -> text", str.upper, "upper({0})", arrow=of_ascii("ascii_upper"))
-_initcap = lambda text: re.sub(r"[^\W_]+", lambda word: word[0][0].upper() + word[0][1:].lower(), text)
+define("lower(text) -> text", _lower, "lower({0})", arrow=of_ascii("ascii_lower"))
+define("upper(text) -> text", lambda text: mapped(str.upper, text), "upper({0})", arrow=of_ascii("ascii_upper"))
 define("initcap(text) -> text", _initcap, _INITCAP)
 define("replace(text, text, text) -> text", _replace, "replace({0}, {1}, {2})")
 define("translate(text, text, text) -> text", _translate, "translate({0}, {1}, {2})")
 define("repeat(text, int4) -> text", _repeat, _REPEAT, fails=True)
 define("reverse(text) -> text", lambda a: a[::-1], "reverse({0})")
 define("starts_with, ^@ starts(text, text) -> bool", str.startswith, "startswith({0}, {1})")
-define("normalize(text) -> text", _normalized)
-define("normalize(text, text) -> text", _normalized, fails=True)
+define("normalize(text) -> text", normalized)
+define("normalize(text, text) -> text", normalized, fails=True)
 
 define("length, char_length, character_length(text) -> int4", len, "length({0})", arrow=named("utf8_length"))
 define("length, octet_length(bytea) -> int4", len, "octet_length({0})")
