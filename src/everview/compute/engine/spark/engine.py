@@ -206,8 +206,10 @@ def _frame(session: SparkSession, batch: contract.Batch, schema: tuple[SqlType, 
     declared = ", ".join(f"c{place} {spark_type(each)}" for place, each in enumerate(schema))
     declared = f"{declared}, {DIFF} bigint" if declared else f"{DIFF} bigint"
     if not isinstance(batch, contract.Parts):
+        from pyspark.sql.types import StructType
+
         table = with_types(batch.select([*columns(len(schema)), DIFF]), schema)
-        return session.createDataFrame(table, schema=_schema(declared))  # type: ignore[call-overload, no-any-return]
+        return session.createDataFrame(table, StructType.fromDDL(declared))  # type: ignore[no-any-return,call-overload]
     if batch.schema is None:
         return session.read.schema(declared).parquet(*plain_paths(batch.uris))
     stored = [(name, spark_type_of(batch.schema.field(name).type)) for name in columns(len(schema))]
@@ -314,9 +316,3 @@ def statement_of(plan: Relation, views: Mapping[str, str], *, guarded: bool = Fa
     """The statement for a plan, whose collections are in these views; raises NotSupported."""
     with rendering():
         return render_plan(plan, views, guarded=guarded, asking=asking)
-
-
-def _schema(declared: str) -> object:
-    from pyspark.sql.types import StructType
-
-    return StructType.fromDDL(declared)
