@@ -13,21 +13,8 @@ from everview.adapter.system.table_functions import table_functions
 from everview.compute.functions.naming import display_name
 from everview.compute.functions.table import TableFunction
 from everview.compute.functions.temporal import now
+from everview.compute.ir import types as t
 from everview.compute.ir.scalar import Literal
-from everview.compute.ir.types import (
-    BOOLEAN,
-    DATE,
-    INT4,
-    INT8,
-    PG_OID,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    Kind,
-    SqlType,
-    array_of,
-)
 from everview.compute.sql.coerce import call, coerce, settled
 from everview.compute.sql.datatypes import with_digits
 from everview.compute.sql.errors import SqlError, did_you_mean
@@ -67,7 +54,7 @@ class SessionBinding(Host):
             return call(_ALIASES[name], args, position)
         if name == "age" and len(args) == 1:
             self.asked.add("current_date")
-            today = self._value(lambda around: coerce(Literal(_local(around).date(), DATE), TIMESTAMP))
+            today = self._value(lambda around: coerce(Literal(_local(around).date(), t.DATE), t.TIMESTAMP))
             return call("age", [today, args[0]], position)
         if name in _RANDOM:
             detail = "a query may be computed again, on another engine, and must give the same rows"
@@ -102,13 +89,13 @@ class SessionBinding(Host):
     def object_id(self, value: Any, kind: str, position: int | None) -> Any:
         """A cast to a kind of object: text is the object's name, a number is its id."""
         if isinstance(value, Parameter):
-            value = value.decided(TEXT)
+            value = value.decided(t.TEXT)
         named = system.NAMED.get(kind)
-        if named is not None and isinstance(value, Literal) and value.type.kind in (Kind.UNKNOWN, Kind.TEXT):
+        if named is not None and isinstance(value, Literal) and value.type.kind in (t.Kind.UNKNOWN, t.Kind.TEXT):
             return self._named(value, named, position)
         if named is not None and named.is_number:
-            return coerce(value, PG_OID, "explicit", position)
-        if settled(value).type.kind in (Kind.TEXT, Kind.VARCHAR):
+            return coerce(value, t.PG_OID, "explicit", position)
+        if settled(value).type.kind in (t.Kind.TEXT, t.Kind.VARCHAR):
             found = system.call(f"to_{kind}", [value], position)
         else:
             found = system.call(f"{kind}_name", [value], position)
@@ -118,15 +105,15 @@ class SessionBinding(Host):
 
     def _named(self, value: Literal, named: system.Named, position: int | None) -> Any:
         if value.value is None:
-            return Literal(None, INT8)
+            return Literal(None, t.INT8)
         text = str(value.value)
         if text.isdigit() or named.is_number:
-            return coerce(value, INT8, "explicit", position)
+            return coerce(value, t.INT8, "explicit", position)
         found = named.find(self._around, text)
         if found is None:
             hint = did_you_mean(text, named.known(self._around))
             raise SqlError(named.missing, f'{named.noun} "{text}" does not exist', hint=hint, position=position)
-        return Literal(found, INT8)
+        return Literal(found, t.INT8)
 
 
 # json values are jsonb values here.
@@ -141,16 +128,16 @@ Own = Callable[[StatementContext, Sequence[Any], int | None], Any]
 
 
 def _text(value: Callable[[StatementContext], str | None]) -> Own:
-    return lambda around, args, position: Literal(value(around), TEXT)
+    return lambda around, args, position: Literal(value(around), t.TEXT)
 
 
-def _constant(value: Any, sql_type: SqlType) -> Own:
+def _constant(value: Any, sql_type: t.SqlType) -> Own:
     return lambda around, args, position: Literal(value, sql_type)
 
 
 def _schemas(around: StatementContext, args: Sequence[Any], position: int | None) -> Any:
     implicit = bool(args and isinstance(args[0], Literal) and args[0].value)
-    return Literal(list(around.all_schemas if implicit else around.schemas), array_of(TEXT))
+    return Literal(list(around.all_schemas if implicit else around.schemas), t.array_of(t.TEXT))
 
 
 def _local(around: StatementContext) -> Any:
@@ -170,11 +157,11 @@ def _setting(around: StatementContext, args: Sequence[Any], position: int | None
     if value is None and not (len(args) > 1 and isinstance(args[1], Literal) and args[1].value):
         hint = did_you_mean(name, around.settings)
         raise SqlError("42704", f'unrecognized configuration parameter "{name}"', hint=hint, position=position)
-    return Literal(value, TEXT)
+    return Literal(value, t.TEXT)
 
 
 def _now(around: StatementContext, args: Sequence[Any], position: int | None) -> Any:
-    return Literal(around.now.astimezone(UTC), TIMESTAMPTZ)
+    return Literal(around.now.astimezone(UTC), t.TIMESTAMPTZ)
 
 
 # The functions of a session that take arguments, and those that take how many digits of a second to give.
@@ -202,20 +189,20 @@ _SESSION: Mapping[str, Own] = {
     **dict.fromkeys(("current_database", "current_catalog"), _database),
     "current_schema": _text(lambda around: next(iter(around.schemas), None)),
     "current_schemas": _schemas,
-    "version": _constant(VERSION, TEXT),
-    "mz_version": _constant("everview", TEXT),
-    "pg_backend_pid": lambda around, args, position: Literal(around.backend, INT4),
-    "pg_is_in_recovery": _constant(False, BOOLEAN),
-    "pg_my_temp_schema": _constant(0, INT8),
-    "inet_server_addr": _constant(None, TEXT),
-    "inet_server_port": _constant(None, INT4),
+    "version": _constant(VERSION, t.TEXT),
+    "mz_version": _constant("everview", t.TEXT),
+    "pg_backend_pid": lambda around, args, position: Literal(around.backend, t.INT4),
+    "pg_is_in_recovery": _constant(False, t.BOOLEAN),
+    "pg_my_temp_schema": _constant(0, t.INT8),
+    "inet_server_addr": _constant(None, t.TEXT),
+    "inet_server_port": _constant(None, t.INT4),
     "current_setting": _setting,
     **dict.fromkeys(("now", "current_timestamp", "transaction_timestamp", "statement_timestamp"), _now),
     "clock_timestamp": _now,
-    "localtimestamp": lambda around, args, position: Literal(_local(around).replace(tzinfo=None), TIMESTAMP),
-    "current_date": lambda around, args, position: Literal(_local(around).date(), DATE),
-    "localtime": lambda around, args, position: Literal(_time_of_day(around), TIME),
-    "current_time": lambda around, args, position: Literal(_time_of_day(around), TIME),
+    "localtimestamp": lambda around, args, position: Literal(_local(around).replace(tzinfo=None), t.TIMESTAMP),
+    "current_date": lambda around, args, position: Literal(_local(around).date(), t.DATE),
+    "localtime": lambda around, args, position: Literal(_time_of_day(around), t.TIME),
+    "current_time": lambda around, args, position: Literal(_time_of_day(around), t.TIME),
 }
 # The time of the statement, whichever that is: it is put in their place when the statement has one.
 _TIMES = ("mz_now", "mz_logical_timestamp")

@@ -11,25 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
-from everview.adapter.catalog.items import (
-    KINDS,
-    ColumnInfo,
-    Connection,
-    Database,
-    Event,
-    EventKind,
-    Item,
-    MaterializedView,
-    Part,
-    Role,
-    Schema,
-    Secret,
-    Sink,
-    Source,
-    Staged,
-    Subscription,
-    Version,
-)
+from everview.adapter.catalog import items
 from everview.adapter.catalog.specs import Delivered, DriverSink, SinkSpec, StreamSink
 from everview.adapter.sources.registry import SOURCES, kind_of
 from everview.adapter.stream_locations import LOCATIONS
@@ -51,21 +33,21 @@ _FLAT: Mapping[str, Any] = {
 }
 
 
-def encode(entry: Database | Schema | Role | Item | Event) -> bytes:
-    if not isinstance(entry, Item):
+def encode(entry: items.Database | items.Schema | items.Role | items.Item | items.Event) -> bytes:
+    if not isinstance(entry, items.Item):
         return _written(VERSION, asdict(entry))
     return _written(_version_of(entry), _flat(entry))
 
 
-def _version_of(item: Item) -> int:
+def _version_of(item: items.Item) -> int:
     match item:
-        case Secret() | Connection() | Sink(spec=DriverSink(connection=str())):
+        case items.Secret() | items.Connection() | items.Sink(spec=DriverSink(connection=str())):
             return CONNECTED_VERSION
-        case Source(spec=Spec() as spec) if kind_of(spec).connects or item.paused:
+        case items.Source(spec=Spec() as spec) if kind_of(spec).connects or item.paused:
             return CONNECTED_VERSION
-        case Sink(spec=spec) if len(spec.collections) > 1:
+        case items.Sink(spec=spec) if len(spec.collections) > 1:
             return SEVERAL_VERSION
-        case MaterializedView(layout=layout) if layout:
+        case items.MaterializedView(layout=layout) if layout:
             return PLACED_VERSION
         case _:
             return VERSION
@@ -75,26 +57,26 @@ def _written(version: int, found: Mapping[str, Any]) -> bytes:
     return json.dumps([version, found], separators=(",", ":")).encode()
 
 
-def _flat(item: Item) -> dict[str, Any]:
+def _flat(item: items.Item) -> dict[str, Any]:
     own = {each.name: getattr(item, each.name) for each in fields(item) if each.name in _FLAT}
     found = {**_FLAT, **own, "kind": item.noun, "columns": _columns_to_json(item.columns)}
     match item:
-        case MaterializedView(staged=staged):
+        case items.MaterializedView(staged=staged):
             found["history"] = [{**asdict(each), "columns": _columns_to_json(each.columns)} for each in item.history]
             found["layout"] = [type_to_json(each) for each in item.layout]
             if staged is not None:
                 found |= {"replaces": staged.target, "automatic": staged.automatic, "guards": staged.guards}
-        case Source(spec=spec):
+        case items.Source(spec=spec):
             found["source"] = _source_to_json(spec) | ({"state": "paused"} if item.paused else {})
-        case Sink(spec=spec):
+        case items.Sink(spec=spec):
             first, *others = spec.collections
             found |= {"on": first.collection, "keys": () if others else first.key}
             found["source"] = _sink_to_json(spec) | ({"state": "paused"} if item.paused else {})
-        case Subscription(hold_ms=hold_ms, snapshot=snapshot):
+        case items.Subscription(hold_ms=hold_ms, snapshot=snapshot):
             found["source"] = {"hold_ms": str(hold_ms), "snapshot": str(snapshot).lower()}
-        case Secret(origin=origin, value=value, confined=confined):
+        case items.Secret(origin=origin, value=value, confined=confined):
             found["source"] = {"kind": origin, "value": value, "confined": str(confined).lower()}
-        case Connection(to=to, options=options, secrets=secrets):
+        case items.Connection(to=to, options=options, secrets=secrets):
             found["source"] = {"kind": to, "options": json.dumps(dict(options)), "secrets": json.dumps(dict(secrets))}
     return found
 
@@ -113,42 +95,42 @@ def decoder(kind: type[T]) -> Callable[[bytes], T]:
     return lambda data: kind(**_fields(data))
 
 
-def decode_event(data: bytes) -> Event:
+def decode_event(data: bytes) -> items.Event:
     found = _fields(data)
-    return Event(**{**found, "kind": EventKind(found["kind"])})
+    return items.Event(**{**found, "kind": items.EventKind(found["kind"])})
 
 
-def decode_item(data: bytes) -> Item:
+def decode_item(data: bytes) -> items.Item:
     found = _fields(data)
     before = found.pop("before", None)  # the query, as it was written when all versions of a view had the same columns
     if unknown := found.keys() - _FLAT.keys():
         raise ValueError(f"an item has no {min(unknown)}")
-    kind, said = KINDS[found["kind"]], found.get("source", {})
+    kind, said = items.KINDS[found["kind"]], found.get("source", {})
     found["columns"] = _columns_from_json(found["columns"])
     found["layout"] = tuple(map(type_from_json, found.get("layout", ())))
     found["history"] = tuple(map(_version_from_json, found.get("history", ())))
     if before is not None:
-        found["history"] = (Version(found["id"], found["version"] - 1, found["columns"], before),)
+        found["history"] = (items.Version(found["id"], found["version"] - 1, found["columns"], before),)
     found |= {name: tuple(found[name]) for name in ("keys", "depends", "ttl") if found.get(name) is not None}
-    if kind is MaterializedView and found.get("replaces") is not None:
-        found["staged"] = Staged(found["replaces"], found.get("automatic", False), found.get("guards", {}))
-    elif kind is Source:
+    if kind is items.MaterializedView and found.get("replaces") is not None:
+        found["staged"] = items.Staged(found["replaces"], found.get("automatic", False), found.get("guards", {}))
+    elif kind is items.Source:
         found |= {"spec": _source_from_json(said), "paused": said.get("state") == "paused"}
-    elif kind is Sink:
+    elif kind is items.Sink:
         found |= {"spec": _sink_from_json(said, found["on"], found["keys"]), "paused": said.get("state") == "paused"}
-    elif kind is Subscription:
+    elif kind is items.Subscription:
         found |= {"hold_ms": int(said["hold_ms"]), "snapshot": said["snapshot"] == "true"}
-    elif kind is Secret:
+    elif kind is items.Secret:
         found |= {"origin": said["kind"], "value": said["value"], "confined": said["confined"] == "true"}
-    elif kind is Connection:
+    elif kind is items.Connection:
         found |= {"to": said["kind"], "options": json.loads(said["options"]), "secrets": json.loads(said["secrets"])}
     own = {each.name for each in fields(kind)}
     return kind(**{name: value for name, value in found.items() if name in own})
 
 
-def _version_from_json(found: dict[str, Any]) -> Version:
+def _version_from_json(found: dict[str, Any]) -> items.Version:
     columns, depends = _columns_from_json(found["columns"]), tuple(found["depends"])
-    return Version(**{**found, "columns": columns, "depends": depends})
+    return items.Version(**{**found, "columns": columns, "depends": depends})
 
 
 # Sinks and sources
@@ -190,17 +172,17 @@ def _sink_from_json(said: Mapping[str, str], on: str, key: tuple[str, ...]) -> S
     return DriverSink(said["kind"], said["name"], config, collections, part("options"), part("shown"), connection)
 
 
-def _source_to_json(spec: Spec | Part) -> dict[str, str]:
-    if isinstance(spec, Part):
+def _source_to_json(spec: Spec | items.Part) -> dict[str, str]:
+    if isinstance(spec, items.Part):
         return {"kind": "subsource", "of": spec.of, "table": spec.table}
     own = spec.timeline
     timeline = {} if own is None else {"timeline": own.name, "timeline_key": own.key}
     return {"kind": spec.kind, **kind_of(spec).to_json(spec), **timeline}
 
 
-def _source_from_json(said: Mapping[str, str]) -> Spec | Part:
+def _source_from_json(said: Mapping[str, str]) -> Spec | items.Part:
     if said["kind"] == "subsource":
-        return Part(said["of"], said["table"])
+        return items.Part(said["of"], said["table"])
     timeline = OwnTimeline(said["timeline"], said["timeline_key"]) if "timeline" in said else None
     spec: Spec = SOURCES[said["kind"]].from_json(said["kind"], said, timeline)
     return spec
@@ -209,7 +191,7 @@ def _source_from_json(said: Mapping[str, str]) -> Spec | Part:
 # Columns and types
 
 
-def _columns_to_json(columns: Iterable[ColumnInfo]) -> list[Any]:
+def _columns_to_json(columns: Iterable[items.ColumnInfo]) -> list[Any]:
     return [
         [column.name, type_to_json(column.type), column.nullable, column.default]
         + ([] if column.place is None else [column.place, *([list(column.earlier)] if column.earlier else [])])
@@ -217,12 +199,12 @@ def _columns_to_json(columns: Iterable[ColumnInfo]) -> list[Any]:
     ]
 
 
-def _columns_from_json(columns: Iterable[Any]) -> tuple[ColumnInfo, ...]:
+def _columns_from_json(columns: Iterable[Any]) -> tuple[items.ColumnInfo, ...]:
     found = []
     for name, sql_type, nullable, default, *places in columns:
         place = places[0] if places else None
         earlier = tuple(places[1]) if len(places) > 1 else ()
-        found.append(ColumnInfo(name, type_from_json(sql_type), nullable, default, place, earlier))
+        found.append(items.ColumnInfo(name, type_from_json(sql_type), nullable, default, place, earlier))
     return tuple(found)
 
 

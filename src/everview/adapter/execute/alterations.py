@@ -7,20 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from everview.adapter.catalog.items import (
-    Collection,
-    ColumnInfo,
-    Damaged,
-    Index,
-    Item,
-    MaterializedView,
-    ObjectKind,
-    Role,
-    Schema,
-    Table,
-    View,
-    places_of,
-)
+from everview.adapter.catalog import items
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Done, Result
@@ -34,7 +21,7 @@ from everview.compute.sql.errors import DUPLICATE_COLUMN, UNDEFINED_COLUMN, SqlE
 from everview.compute.sql.references import qualified
 from everview.storage.contract import Command
 
-T = TypeVar("T", bound=Item)
+T = TypeVar("T", bound=items.Item)
 
 NOTICED_MAX = 100  # objects that a cascade names
 
@@ -45,11 +32,11 @@ def drop(context: Context, statement: nodes.Drop, change: Change) -> Result:
         for path in statement.paths:
             _drop_namespace(context, statement, path, change)
     else:
-        items = [
+        named = [
             _allowed(context, kind, path, context.around.find_any(path), change, if_exists=if_exists)
             for path in statement.paths
         ]
-        _drop_items(change, [item.id for item in items if item is not None], cascade=statement.cascade)
+        _drop_items(change, [item.id for item in named if item is not None], cascade=statement.cascade)
     return Done(f"DROP {kind.noun.upper()}")
 
 
@@ -63,13 +50,13 @@ def existing(
 
 def _allowed(
     context: Context,
-    kind: ObjectKind,
+    kind: items.ObjectKind,
     path: tuple[str, ...],
-    item: Item | None,
+    item: items.Item | None,
     change: Change | None,
     *,
     if_exists: bool,
-) -> Item | None:
+) -> items.Item | None:
     """The item that was found by a name, once it is of the kind, and the user's."""
     if item is None:
         if not if_exists:
@@ -83,15 +70,15 @@ def _allowed(
     return item
 
 
-def check_kind(item: Item, kind: ObjectKind) -> None:
+def check_kind(item: items.Item, kind: items.ObjectKind) -> None:
     """Raise unless the item is, or was before it was damaged, of this kind."""
-    if kind not in (type(item), item.was if isinstance(item, Damaged) else None):
+    if kind not in (type(item), item.was if isinstance(item, items.Damaged) else None):
         article = "an" if kind.noun[0] in "aeiou" else "a"
         hint = f"use DROP {item.kind.upper()} or ALTER {item.kind.upper()}"
         raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not {article} {kind.noun}', hint=hint)
 
 
-def checked_kind(item: Item, kind: type[T]) -> T:
+def checked_kind(item: items.Item, kind: type[T]) -> T:
     """A sound item that has to be of this kind."""
     check_kind(item, kind)
     assert isinstance(item, kind)
@@ -107,7 +94,9 @@ def _drop_items(change: Change, ids: Iterable[str], *, cascade: bool) -> None:
         if item.id in wanted and item.whole != item.id and item.whole not in wanted:
             hint = f"drop the whole source: DROP SOURCE {catalog.items[item.whole].name}"
             raise SqlError(DEPENDENT_OBJECTS, f'"{item.name}" is part of a source', hint=hint)
-    others = [item for item in order if item.id not in wanted and not (isinstance(item, Index) or item.whole in wanted)]
+    others = [
+        item for item in order if item.id not in wanted and not (isinstance(item, items.Index) or item.whole in wanted)
+    ]
     if others and not cascade:
         raise _dependents(catalog, wanted, others)
     for item in others[:NOTICED_MAX]:
@@ -116,7 +105,7 @@ def _drop_items(change: Change, ids: Iterable[str], *, cascade: bool) -> None:
         change.drop_item(item)
 
 
-def _dependents(catalog: Catalog, wanted: set[str], others: list[Item]) -> SqlError:
+def _dependents(catalog: Catalog, wanted: set[str], others: list[items.Item]) -> SqlError:
     first = catalog.items[next(iter(sorted(wanted)))]
     lines = []
     for item in others:
@@ -139,10 +128,10 @@ def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ..
         return
     state = change.state
     check_owner_of(context, entry)
-    if isinstance(entry, Role):
+    if isinstance(entry, items.Role):
         _drop_role(context, change, entry)
         return
-    one = isinstance(entry, Schema)
+    one = isinstance(entry, items.Schema)
     schemas = [each for each in state.schemas.values() if (each.id if one else each.database) == entry.id]
     inside = [item.id for schema in schemas for item in state.in_schema(schema.id)]
     if inside and not statement.cascade:
@@ -160,7 +149,7 @@ def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ..
         change.drop(entry)
 
 
-def _drop_role(context: Context, change: Change, role: Role) -> None:
+def _drop_role(context: Context, change: Change, role: items.Role) -> None:
     state = change.state
     if role.name == context.around.user:
         raise SqlError("55006", "current user cannot be dropped")
@@ -178,7 +167,7 @@ def _drop_role(context: Context, change: Change, role: Role) -> None:
 def rename(context: Context, statement: nodes.Rename, change: Change) -> Result:
     kind, catalog = statement.kind, change.state
     done = Done(f"ALTER {kind.noun.upper()}")
-    if not issubclass(kind, Item):
+    if not issubclass(kind, items.Item):
         raise unsupported(f"renaming a {kind.noun}")
     found, if_exists = context.around.find(statement.path), statement.if_exists
     item = _allowed(context, kind, statement.path, found, change, if_exists=if_exists)
@@ -197,16 +186,16 @@ def rename(context: Context, statement: nodes.Rename, change: Change) -> Result:
         return qualified(query, lambda path: after if tuple(path) == before else None)
 
     for each in catalog.dependents(item.id):
-        if isinstance(each, View | MaterializedView):
+        if isinstance(each, items.View | items.MaterializedView):
             change.alter(replace(each, query=renamed(each.query)))
-    for view in change.state.of(MaterializedView):  # what ROLLBACK REPLACEMENT would stage
+    for view in change.state.of(items.MaterializedView):  # what ROLLBACK REPLACEMENT would stage
         history = tuple(replace(each, query=renamed(each.query)) for each in view.history)
         if history != view.history:
             change.alter(replace(view, history=history))
     return done
 
 
-def _column_renamed(catalog: Catalog, item: Item, column: str, to: str) -> Item:
+def _column_renamed(catalog: Catalog, item: items.Item, column: str, to: str) -> items.Item:
     others = catalog.dependents(item.id)
     if others:
         detail = "\n".join(f"{each.kind} {catalog.shown(each)} depends on it" for each in others[:NOTICED_MAX])
@@ -217,14 +206,14 @@ def _column_renamed(catalog: Catalog, item: Item, column: str, to: str) -> Item:
         raise SqlError(DUPLICATE_COLUMN, f'column "{to}" of relation "{item.name}" already exists')
     place = item.places[item.names.index(column)]
 
-    def renamed(columns: Sequence[ColumnInfo]) -> tuple[ColumnInfo, ...]:
-        pairs = zip(columns, places_of(columns), strict=True)
+    def renamed(columns: Sequence[items.ColumnInfo]) -> tuple[items.ColumnInfo, ...]:
+        pairs = zip(columns, items.places_of(columns), strict=True)
         return tuple(replace(each, name=to) if at == place else each for each, at in pairs)
 
-    if isinstance(item, MaterializedView):
+    if isinstance(item, items.MaterializedView):
         history = tuple(replace(each, columns=renamed(each.columns)) for each in item.history)
         return replace(item, columns=renamed(item.columns), history=history)
-    assert isinstance(item, Collection | View)
+    assert isinstance(item, items.Collection | items.View)
     return replace(item, columns=renamed(item.columns))
 
 
@@ -235,7 +224,7 @@ def alter_owner(context: Context, statement: nodes.AlterOwner, change: Change) -
     if is_namespace(kind):
         entry = namespace(context, kind, statement.path)
         check_owner_of(context, entry)
-        assert not isinstance(entry, Role)  # which has no owner, as the parser knows
+        assert not isinstance(entry, items.Role)  # which has no owner, as the parser knows
         change.alter(replace(entry, owner=owner))
     else:
         item = context.around.relation(statement.path)
@@ -247,7 +236,7 @@ def alter_owner(context: Context, statement: nodes.AlterOwner, change: Change) -
 
 def alter_ttl(context: Context, statement: nodes.AlterTtl, change: Change) -> Result:
     """ALTER TABLE … SET (TTL …) and RESET (TTL): rows that are due by then leave in the same step."""
-    item = checked_kind(context.around.relation(statement.path), Table)
+    item = checked_kind(context.around.relation(statement.path), items.Table)
     check_owner(context, item)
     ttl = None if statement.ttl is None else ttl_of(item.columns, *statement.ttl)
     change.alter(replace(item, ttl=ttl))
@@ -259,7 +248,7 @@ def alter_retain(context: Context, statement: nodes.AlterRetain, change: Change)
     coordinator, item = context.coordinator, context.around.relation(statement.path)
     check_kind(item, statement.kind)
     check_owner(context, item)
-    if not isinstance(item, Collection) or item.reader is None:
+    if not isinstance(item, items.Collection) or item.reader is None:
         raise SqlError(WRONG_OBJECT_TYPE, f"a {item.kind} has no history of its own")
     retain = None if statement.retain is None else retain_ms(statement.retain)
     change.alter(replace(item, retain_ms=retain))

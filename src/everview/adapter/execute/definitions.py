@@ -10,35 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
+from everview.adapter import errors
 from everview.adapter.bound_statement import BoundQuery
-from everview.adapter.catalog.items import (
-    ColumnInfo,
-    Database,
-    Index,
-    Item,
-    MaterializedView,
-    NamespaceKind,
-    ObjectKind,
-    Role,
-    Schema,
-    Sink,
-    Source,
-    Table,
-    View,
-)
+from everview.adapter.catalog import items
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
 from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Done, Result
-from everview.adapter.errors import (
-    DEPENDENT_OBJECTS,
-    DUPLICATE_DATABASE,
-    DUPLICATE_OBJECT,
-    DUPLICATE_SCHEMA,
-    DUPLICATE_TABLE,
-    INVALID_PARAMETER_VALUE,
-    WRONG_OBJECT_TYPE,
-    as_sql_errors,
-)
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.ownership import check_may_give, check_owner, check_owner_of, check_superuser
 from everview.adapter.execute.queries import refuse_unmaintainable
@@ -63,7 +40,9 @@ from everview.timely.lattice import TIME_MAX
 NAME_BYTES_MAX = 255
 
 
-def exists(context: Context, schema: Schema, name: str, *, if_not_exists: bool, change: Change | None = None) -> bool:
+def exists(
+    context: Context, schema: items.Schema, name: str, *, if_not_exists: bool, change: Change | None = None
+) -> bool:
     """Whether the name is taken. Raises if it is, unless IF NOT EXISTS was given: then the client is told.
 
     A plan tells by its `change`.
@@ -73,27 +52,27 @@ def exists(context: Context, schema: Schema, name: str, *, if_not_exists: bool, 
     taken = context.around.catalog.item(schema, name)
     if taken is None:
         return False
-    message = f'{"index" if isinstance(taken, Index) else "relation"} "{name}" already exists'
+    message = f'{"index" if isinstance(taken, items.Index) else "relation"} "{name}" already exists'
     if if_not_exists:
-        (context.session if change is None else change).notice(f"{message}, skipping", DUPLICATE_TABLE)
+        (context.session if change is None else change).notice(f"{message}, skipping", errors.DUPLICATE_TABLE)
         return True
-    raise SqlError(DUPLICATE_TABLE, message)
+    raise SqlError(errors.DUPLICATE_TABLE, message)
 
 
 def retain_option(options: dict[str, str], hint: str = "RETAIN HISTORY exists") -> int | None:
     """RETAIN HISTORY FOR, in milliseconds."""
     unknown = set(options) - {"retain history"}
     if unknown:
-        raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=hint)
+        raise SqlError(errors.INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=hint)
     return retain_ms(options["retain history"]) if "retain history" in options else None
 
 
-def ttl_of(columns: Sequence[ColumnInfo], text: str, column: str) -> tuple[int, int]:
+def ttl_of(columns: Sequence[items.ColumnInfo], text: str, column: str) -> tuple[int, int]:
     """The TTL of a table: the place of the column with the times of rows, and a number of milliseconds."""
     try:
         ttl_ms = duration_ms(text, TIME_MAX)
     except ValueError as error:
-        raise SqlError(INVALID_PARAMETER_VALUE, f'invalid TTL: "{text}"', detail=str(error)) from error
+        raise SqlError(errors.INVALID_PARAMETER_VALUE, f'invalid TTL: "{text}"', detail=str(error)) from error
     names = [each.name for each in columns]
     if column not in names:
         raise SqlError("42703", f'column "{column}" does not exist', hint=did_you_mean(column, names))
@@ -114,25 +93,27 @@ def create_table(context: Context, statement: nodes.CreateTable, change: Change)
     if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists, change=change):
         return done
     id = context.coordinator.catalog.draw_id()
-    item = Table(id, statement.path[-1], schema.id, context.around.user, columns=columns, retain_ms=retain, ttl=ttl)
+    item = items.Table(
+        id, statement.path[-1], schema.id, context.around.user, columns=columns, retain_ms=retain, ttl=ttl
+    )
     change.create(replace(item, reader=DRAFTED, writer=DRAFTED))
     change.made.append(id)
     change.expiring += [] if ttl is None else [id]
     return done
 
 
-def columns_of(context: Context, definitions: Sequence[nodes.ColumnDefinition]) -> tuple[ColumnInfo, ...]:
+def columns_of(context: Context, definitions: Sequence[nodes.ColumnDefinition]) -> tuple[items.ColumnInfo, ...]:
     if not definitions:
         raise unsupported("a table without columns")
-    columns: list[ColumnInfo] = []
+    columns: list[items.ColumnInfo] = []
     for each in definitions:
         if any(column.name == each.name for column in columns):
             raise SqlError(DUPLICATE_COLUMN, f'column "{each.name}" specified more than once', position=each.position)
         sql_type = named_type(each.type, each.position)
         if each.default is not None:
-            with as_sql_errors(), hosted(context.host):
+            with errors.as_sql_errors(), hosted(context.host):
                 bind_scalar(each.default, sql_type, each.name, _NoNames())
-        columns.append(ColumnInfo(each.name, sql_type, not each.not_null, each.default and str(each.default)))
+        columns.append(items.ColumnInfo(each.name, sql_type, not each.not_null, each.default and str(each.default)))
     return tuple(columns)
 
 
@@ -146,16 +127,16 @@ class _NoNames:
         return []
 
 
-def deliverable(around: StatementContext, path: Path, what: str) -> Item:
+def deliverable(around: StatementContext, path: Path, what: str) -> items.Item:
     """A collection that others can follow; `what` they are, such as `sink from`."""
     item, noun = around.relation(path), what.split(maxsplit=1)[0]
-    if isinstance(item, View):
+    if isinstance(item, items.View):
         hint = f"create a materialized view of it, and the {what} that"
-        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a {what} view "{item.name}"', hint=hint)
+        raise SqlError(errors.WRONG_OBJECT_TYPE, f'cannot create a {what} view "{item.name}"', hint=hint)
     if not item.stored:
-        detail = "it has tables, and no rows of its own" if isinstance(item, Source) else f"it is a {item.kind}"
+        detail = "it has tables, and no rows of its own" if isinstance(item, items.Source) else f"it is a {item.kind}"
         hint = f"a {noun} is of a table, a materialized view or a source"
-        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a {what} "{item.name}"', detail=detail, hint=hint)
+        raise SqlError(errors.WRONG_OBJECT_TYPE, f'cannot create a {what} "{item.name}"', detail=detail, hint=hint)
     return item
 
 
@@ -172,7 +153,7 @@ def create_view(context: Context, statement: nodes.CreateView, change: Change) -
     depends, pins = tuple(sorted(bound.uses)), around.catalog.pins(bound.uses)
     if taken is None:
         id = context.coordinator.catalog.draw_id()
-        view = View(id, name, schema.id, around.user, columns=columns, query=bound.definition)
+        view = items.View(id, name, schema.id, around.user, columns=columns, query=bound.definition)
         view = replace(view, depends=depends, pins=pins)
         change.create(view)
     else:
@@ -191,12 +172,14 @@ def create_materialized_view(context: Context, statement: nodes.CreateView) -> R
             return done
         bound, columns = _bound_view(context, statement)
         retain = retain_option(dict(statement.options))
-        item = MaterializedView("", name, schema.id, owner, columns=columns, query=bound.definition, retain_ms=retain)
+        item = items.MaterializedView(
+            "", name, schema.id, owner, columns=columns, query=bound.definition, retain_ms=retain
+        )
         create_materialized(context, item, bound)
     return done
 
 
-def _bound_view(context: Context, statement: nodes.CreateView) -> tuple[BoundQuery, tuple[ColumnInfo, ...]]:
+def _bound_view(context: Context, statement: nodes.CreateView) -> tuple[BoundQuery, tuple[items.ColumnInfo, ...]]:
     """Bind the query of a view, and give the view's columns."""
     bound = context.define(statement.query)
     columns = view_columns(statement, bound)
@@ -204,7 +187,7 @@ def _bound_view(context: Context, statement: nodes.CreateView) -> tuple[BoundQue
     return bound, columns
 
 
-def view_columns(statement: nodes.CreateView, bound: BoundQuery) -> tuple[ColumnInfo, ...]:
+def view_columns(statement: nodes.CreateView, bound: BoundQuery) -> tuple[items.ColumnInfo, ...]:
     """The columns of a view, with the names that the statement gives them."""
     given, names = statement.columns, bound.plan.names
     if len(given) > len(names):
@@ -214,23 +197,25 @@ def view_columns(statement: nodes.CreateView, bound: BoundQuery) -> tuple[Column
         if name in chosen[:index]:
             hint = "give one of them another name: AS …"
             raise SqlError(DUPLICATE_COLUMN, f'column "{name}" specified more than once', hint=hint)
-    return tuple(ColumnInfo(name, each) for name, each in zip(chosen, bound.plan.types, strict=True))
+    return tuple(items.ColumnInfo(name, each) for name, each in zip(chosen, bound.plan.types, strict=True))
 
 
-def _replaceable(context: Context, taken: Item, columns: tuple[ColumnInfo, ...], bound: BoundQuery) -> View:
+def _replaceable(
+    context: Context, taken: items.Item, columns: tuple[items.ColumnInfo, ...], bound: BoundQuery
+) -> items.View:
     """OR REPLACE: the view keeps its id, so whatever names it goes on; what is maintained over it cannot change."""
     catalog = context.around.catalog
-    if not isinstance(taken, View):
-        raise SqlError(WRONG_OBJECT_TYPE, f'"{taken.name}" is not a view', detail=f"it is a {taken.kind}")
+    if not isinstance(taken, items.View):
+        raise SqlError(errors.WRONG_OBJECT_TYPE, f'"{taken.name}" is not a view', detail=f"it is a {taken.kind}")
     check_owner(context, taken)
     below = {each.id for each in catalog.closure([taken.id])}
     if bound.uses & below:
         raise SqlError("42P19", f'view "{taken.name}" would depend on itself')
     others = [each for each in catalog.closure([taken.id]) if each.id != taken.id]
-    maintained = [each for each in others if isinstance(each, MaterializedView | Index | Sink)]
+    maintained = [each for each in others if isinstance(each, items.MaterializedView | items.Index | items.Sink)]
     if maintained:
         detail = "\n".join(f"{each.kind} {catalog.shown(each)} depends on it" for each in maintained)
-        raise SqlError(DEPENDENT_OBJECTS, f'cannot replace view "{taken.name}"', detail=detail)
+        raise SqlError(errors.DEPENDENT_OBJECTS, f'cannot replace view "{taken.name}"', detail=detail)
     before = [(column.name, column.type) for column in taken.columns]
     if others and before != [(column.name, column.type) for column in columns][: len(before)]:
         detail = "\n".join(f"{each.kind} {catalog.shown(each)} depends on it" for each in others)
@@ -239,8 +224,8 @@ def _replaceable(context: Context, taken: Item, columns: tuple[ColumnInfo, ...],
 
 
 def create_materialized(
-    context: Context, item: MaterializedView, bound: BoundQuery, *, pins: Pins | None = None, **details: str
-) -> MaterializedView:
+    context: Context, item: items.MaterializedView, bound: BoundQuery, *, pins: Pins | None = None, **details: str
+) -> items.MaterializedView:
     """Install the view, then enter it in the catalog; gives the item as it is there.
 
     `pins` are those of a query that is stored already; another one names the versions that there are now.
@@ -263,11 +248,10 @@ def install(context: Context, plan: Relation, bound: BoundQuery) -> tuple[str, R
     coordinator = context.coordinator
     id = coordinator.catalog.draw_id()
     timeline = coordinator.timelines.of(bound.reads)
-    with timeline.still(), as_sql_errors():  # the past of the inputs stays as it is until this holds it
-        items = coordinator.catalog.state.items
+    with timeline.still(), errors.as_sql_errors():  # the past of the inputs stays as it is until this holds it
         inputs = []
         for each in sorted(bound.reads):
-            reader = coordinator.environment.present(each, items[each].reader or "")
+            reader = coordinator.environment.present(each, coordinator.catalog.state.items[each].reader or "")
             assert isinstance(reader, ReadCapability)
             inputs.append(reader)
         return id, coordinator.maintenance.install(id, plan, inputs)
@@ -284,14 +268,14 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace, change:
     if statement.owner is not None:
         catalog.named_role(owner)
         check_may_give(context, owner)
-    home: Database | None = None
-    if statement.kind is Database:
+    home: items.Database | None = None
+    if statement.kind is items.Database:
         check_superuser(context, "create database")
         taken: object = catalog.database(name)
-        state = DUPLICATE_DATABASE
+        state = errors.DUPLICATE_DATABASE
     else:
         home = catalog.named_database(statement.path[0] if len(statement.path) > 1 else context.around.database)
-        taken, state = catalog.schema(home.name, name), DUPLICATE_SCHEMA
+        taken, state = catalog.schema(home.name, name), errors.DUPLICATE_SCHEMA
     if taken is not None:
         message = f'{noun} "{name}" already exists'
         if not statement.if_not_exists:
@@ -301,20 +285,20 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace, change:
     if name.startswith(("pg_", "mz_")):
         raise SqlError("42939", f'unacceptable {noun} name "{name}"', detail="the prefix is reserved")
     if home is None:
-        home = Database(draw_id("d"), name, owner)
+        home = items.Database(draw_id("d"), name, owner)
         change.create(home)
         name = "public"
-    change.create(Schema(draw_id("n"), name, home.id, owner))
+    change.create(items.Schema(draw_id("n"), name, home.id, owner))
     return done
 
 
 def create_role(context: Context, statement: nodes.CreateRole, change: Change) -> Result:
     check_superuser(context, "create role")
     if change.state.role(statement.name) is not None:
-        raise SqlError(DUPLICATE_OBJECT, f'role "{statement.name}" already exists')
+        raise SqlError(errors.DUPLICATE_OBJECT, f'role "{statement.name}" already exists')
     verifier = None if statement.password is None else verifier_of(statement.password)
     id = context.coordinator.catalog.draw_id("r")
-    change.create(Role(id, statement.name, statement.login, statement.superuser, verifier))
+    change.create(items.Role(id, statement.name, statement.login, statement.superuser, verifier))
     return Done("CREATE ROLE")
 
 
@@ -334,33 +318,33 @@ def comment_on(context: Context, statement: nodes.CommentOn, change: Change) -> 
         check_owner_of(context, entry)
         change.comment(kind.noun, entry.id, 0, statement.text)
         return Done("COMMENT")
-    relation: Path = path[:-1] if kind is ColumnInfo else path
+    relation: Path = path[:-1] if kind is items.ColumnInfo else path
     if not relation:
         raise SqlError("42601", "the name of a column needs the name of its relation")
     item = context.around.relation(relation)
     check_owner(context, item)
     place = 0
-    if kind is ColumnInfo:
+    if kind is items.ColumnInfo:
         if path[-1] not in item.names:
             raise SqlError("42703", f'column "{path[-1]}" of relation "{item.name}" does not exist')
         place = item.names.index(path[-1]) + 1
     elif not isinstance(item, kind):
-        raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not a {kind.noun}', detail=f"it is a {item.kind}")
+        raise SqlError(errors.WRONG_OBJECT_TYPE, f'"{item.name}" is not a {kind.noun}', detail=f"it is a {item.kind}")
     change.comment(kind.noun, item.id, place, statement.text)
     return Done("COMMENT")
 
 
-def is_namespace(kind: ObjectKind) -> TypeGuard[NamespaceKind]:
+def is_namespace(kind: items.ObjectKind) -> TypeGuard[items.NamespaceKind]:
     """Whether objects of a kind are in no schema."""
-    return kind in (Database, Schema, Role)
+    return kind in (items.Database, items.Schema, items.Role)
 
 
-def namespace(context: Context, kind: NamespaceKind, path: Path) -> Database | Schema | Role:
+def namespace(context: Context, kind: items.NamespaceKind, path: Path) -> items.Database | items.Schema | items.Role:
     """A schema, database or role by its name."""
     state = context.around.catalog
-    if kind is Schema:
+    if kind is items.Schema:
         database = path[0] if len(path) > 1 else context.around.database
         if path[-1] in SYSTEM_SCHEMA_IDS:
             raise SqlError("42501", f'schema "{path[-1]}" belongs to the system')
         return state.named_schema(database, path[-1])
-    return state.named_database(path[-1]) if kind is Database else state.named_role(path[-1])
+    return state.named_database(path[-1]) if kind is items.Database else state.named_role(path[-1])

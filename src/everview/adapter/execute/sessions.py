@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
+from everview.adapter import errors
 from everview.adapter.contract import Done, Prepared, Result, count_weight
 from everview.adapter.cursors import FETCHED_ROWS_MAX, Cursor, SubscriptionCursor
-from everview.adapter.errors import (
-    DUPLICATE_CURSOR,
-    DUPLICATE_STATEMENT,
-    INVALID_CURSOR_NAME,
-    INVALID_PARAMETER_VALUE,
-    INVALID_STATEMENT_NAME,
-    NO_ACTIVE_TRANSACTION,
-    PROGRAM_LIMIT,
-)
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.queries import run_query
 from everview.adapter.execute.subscriptions import run_subscribe
@@ -35,7 +27,7 @@ def begin(context: Context, statement: nodes.Begin) -> Result:
 def end(context: Context, statement: nodes.End) -> Result:
     transaction = context.transaction
     if not transaction.explicit:
-        context.session.notice("there is no transaction in progress", NO_ACTIVE_TRANSACTION, "WARNING")
+        context.session.notice("there is no transaction in progress", errors.NO_ACTIVE_TRANSACTION, "WARNING")
     failed = transaction.failed
     context.session.end_transaction(commit=statement.commit)
     return Done("COMMIT" if statement.commit and not failed else "ROLLBACK")
@@ -68,7 +60,7 @@ def rollback_to(context: Context, statement: nodes.RollbackTo) -> Result:
 
 def _check_block(context: Context, what: str) -> None:
     if not context.transaction.explicit:
-        raise SqlError(NO_ACTIVE_TRANSACTION, f"{what} can only be used in transaction blocks")
+        raise SqlError(errors.NO_ACTIVE_TRANSACTION, f"{what} can only be used in transaction blocks")
 
 
 def set_transaction(context: Context, statement: nodes.SetTransaction) -> Result:
@@ -82,7 +74,7 @@ def set_transaction(context: Context, statement: nodes.SetTransaction) -> Result
         return Done("SET")
     if not transaction.explicit:
         message = "SET TRANSACTION can only be used in transaction blocks"
-        context.session.notice(message, NO_ACTIVE_TRANSACTION, "WARNING")
+        context.session.notice(message, errors.NO_ACTIVE_TRANSACTION, "WARNING")
     if statement.isolation is not None:
         if transaction.time is not None:
             raise SqlError("25001", "the isolation level must be set before any query of the transaction")
@@ -96,7 +88,7 @@ def set_setting(context: Context, statement: nodes.Set) -> Result:
     context.session.settings.set(statement.name, statement.value, local=statement.local)
     if statement.local and not context.transaction.explicit:
         message = "SET LOCAL can only be used in transaction blocks"
-        context.session.notice(message, NO_ACTIVE_TRANSACTION, "WARNING")
+        context.session.notice(message, errors.NO_ACTIVE_TRANSACTION, "WARNING")
     if statement.name.lower().endswith("transaction_isolation") and context.transaction.time is None:
         context.transaction.isolation = context.session.settings.get("transaction_isolation")
     if statement.name.lower() == "transaction_read_only":
@@ -133,9 +125,9 @@ def show(context: Context, statement: nodes.Show) -> Result:
 def declare(context: Context, statement: nodes.Declare) -> Result:
     session = context.session
     if not context.transaction.explicit:
-        raise SqlError(NO_ACTIVE_TRANSACTION, "DECLARE CURSOR can only be used in transaction blocks")
+        raise SqlError(errors.NO_ACTIVE_TRANSACTION, "DECLARE CURSOR can only be used in transaction blocks")
     if statement.name in session.cursors:
-        raise SqlError(DUPLICATE_CURSOR, f'cursor "{statement.name}" already exists')
+        raise SqlError(errors.DUPLICATE_CURSOR, f'cursor "{statement.name}" already exists')
     match statement.statement:
         case nodes.Query() as query:
             session.add_cursor(statement.name, Cursor(run_query(context, query)))
@@ -164,7 +156,7 @@ def fetch(context: Context, statement: nodes.Fetch) -> Result:
         try:
             timeout_s = duration_ms(statement.timeout) / 1000
         except ValueError as error:
-            raise SqlError(INVALID_PARAMETER_VALUE, "invalid TIMEOUT", detail=str(error)) from error
+            raise SqlError(errors.INVALID_PARAMETER_VALUE, "invalid TIMEOUT", detail=str(error)) from error
     found = cursor.fetch(statement.count, timeout_s, context.session.interrupts)
     return Done(f"MOVE {len(found)}") if statement.move else found.result("FETCH")
 
@@ -180,7 +172,7 @@ def close_cursor(context: Context, statement: nodes.CloseCursor) -> Result:
 
 def _no_cursor(context: Context, name: str) -> SqlError:
     hint = did_you_mean(name, context.session.cursors)
-    return SqlError(INVALID_CURSOR_NAME, f'cursor "{name}" does not exist', hint=hint)
+    return SqlError(errors.INVALID_CURSOR_NAME, f'cursor "{name}" does not exist', hint=hint)
 
 
 def discard(context: Context, statement: nodes.Discard) -> Result:
@@ -201,9 +193,9 @@ def discard(context: Context, statement: nodes.Discard) -> Result:
 def prepare(context: Context, statement: nodes.PrepareStatement) -> Result:
     session = context.session
     if statement.name in session.statements:
-        raise SqlError(DUPLICATE_STATEMENT, f'prepared statement "{statement.name}" already exists')
+        raise SqlError(errors.DUPLICATE_STATEMENT, f'prepared statement "{statement.name}" already exists')
     if len(session.statements) >= PREPARED_MAX:
-        raise SqlError(PROGRAM_LIMIT, f"a session can have at most {PREPARED_MAX} prepared statements")
+        raise SqlError(errors.PROGRAM_LIMIT, f"a session can have at most {PREPARED_MAX} prepared statements")
     prepared = session.prepare(statement.text, [named_type(each) for each in statement.types])
     count_weight(prepared, session.statements.values())
     session.statements[statement.name] = prepared
@@ -213,7 +205,7 @@ def prepare(context: Context, statement: nodes.PrepareStatement) -> Result:
 def execute_prepared(context: Context, statement: nodes.Execute) -> Result:
     prepared = context.session.statements.get(statement.name)
     if prepared is None:
-        raise SqlError(INVALID_STATEMENT_NAME, f'prepared statement "{statement.name}" does not exist')
+        raise SqlError(errors.INVALID_STATEMENT_NAME, f'prepared statement "{statement.name}" does not exist')
     return context.session.carry_out(prepared, _values(context, prepared, statement))
 
 
@@ -233,6 +225,6 @@ def deallocate(context: Context, statement: nodes.Deallocate) -> Result:
         statements.clear()
         return Done("DEALLOCATE ALL")
     if statement.name not in statements:
-        raise SqlError(INVALID_STATEMENT_NAME, f'prepared statement "{statement.name}" does not exist')
+        raise SqlError(errors.INVALID_STATEMENT_NAME, f'prepared statement "{statement.name}" does not exist')
     del statements[statement.name]
     return Done("DEALLOCATE")

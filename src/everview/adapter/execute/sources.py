@@ -7,7 +7,7 @@ in the catalog with one commit: until then whoever opens the environment removes
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -154,13 +154,18 @@ def _timeline_name(text: str) -> str:
     return text
 
 
+def _check_can(item: Source, what: str, can: Callable[[SourceKind[Any]], bool]) -> None:
+    """Raise unless a source is a whole one of a kind that can do this."""
+    if isinstance(item.spec, Part) or not can(kind_of(item.spec)):
+        detail = "it is a part of a source" if isinstance(item.spec, Part) else f"it is a {item.spec.kind}"
+        raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" cannot be {what}', detail=detail)
+
+
 def pause_source(context: Context, statement: nodes.PauseSource, change: Change) -> Result:
     """ALTER SOURCE … PAUSE and RESUME: a paused source stays as it is, and local time goes on over it."""
     item = existing(context, Source, statement.path, if_exists=statement.if_exists, change=change)
     if item is not None:
-        if isinstance(item.spec, Part) or not kind_of(item.spec).connects:
-            detail = "it is a part of a source" if isinstance(item.spec, Part) else f"it is a {item.spec.kind}"
-            raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" cannot be paused', detail=detail)
+        _check_can(item, "paused", lambda kind: kind.connects)
         paused = replace(item, paused=statement.paused)
         change.alter(paused, action="pause" if statement.paused else "resume")
         change.after.append(lambda: context.coordinator.feed_again(paused))
@@ -175,14 +180,11 @@ def reset_source(context: Context, statement: nodes.ResetSource) -> Result:
         item = existing(context, Source, statement.path, if_exists=statement.if_exists)
         if item is None:
             return done
-        message = f'source "{item.name}" cannot be reset'
-        if isinstance(item.spec, Part) or not kind_of(item.spec).resettable:
-            detail = "it is a part of a source" if isinstance(item.spec, Part) else f"it is a {item.spec.kind}"
-            raise SqlError(WRONG_OBJECT_TYPE, message, detail=detail)
+        _check_can(item, "reset", lambda kind: kind.resettable)
         if item.timeline is not None:
             detail = f"it has the times of its stream, on {shown_timeline(item.timeline.name)}, and these are told"
             hint = "drop it and create it again: it is then what the stream says now"
-            raise SqlError(WRONG_OBJECT_TYPE, message, detail=detail, hint=hint)
+            raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" cannot be reset', detail=detail, hint=hint)
         with as_sql_errors(), without_secrets():
             coordinator.reset_source(item.id)
     return done

@@ -7,16 +7,7 @@ from collections.abc import Sequence
 from everview.adapter.catalog.items import Item
 from everview.adapter.catalog.specs import DriverSink
 from everview.adapter.secrets import without_passwords
-from everview.adapter.sinks.contract import (
-    DRIFTED,
-    FENCED,
-    PAUSED,
-    RUNNING,
-    STALLED,
-    STARTING,
-    DeliveryStatus,
-    SplitStatus,
-)
+from everview.adapter.sinks import contract
 from everview.adapter.sinks.definition import bindings, named
 from everview.errors import EverviewError
 from everview.flow.checkpoint import START
@@ -29,11 +20,11 @@ from everview.storage.environment import Environment
 from everview.storage.shard import FOREVER
 
 _STATES = {
-    State.RUNNING: RUNNING,
-    State.STALLED: STALLED,
-    State.PAUSED: PAUSED,
-    State.FENCED: FENCED,
-    State.DRIFTED: DRIFTED,
+    State.RUNNING: contract.RUNNING,
+    State.STALLED: contract.STALLED,
+    State.PAUSED: contract.PAUSED,
+    State.FENCED: contract.FENCED,
+    State.DRIFTED: contract.DRIFTED,
 }
 
 
@@ -71,18 +62,18 @@ class MaterializedDelivery:
     def halt(self) -> None:
         self.materialization.halt()
 
-    def status(self) -> DeliveryStatus:
+    def status(self) -> contract.DeliveryStatus:
         found = self.materialization.status()
-        state = _STATES.get(found.state, PAUSED)
-        if state == RUNNING and found.frontier == START:
-            state = STARTING
+        state = _STATES.get(found.state, contract.PAUSED)
+        if state == contract.RUNNING and found.frontier == START:
+            state = contract.STARTING
         error = None if found.error is None else named(found.error, self._collections)
         splits = tuple(self._split(each, found.upper) for each in found.splits)
         frontier, lag_ms = _time(found.frontier), _lag(found.frontier, found.upper)
-        return DeliveryStatus(state, frontier, lag_ms, error, splits, found.stored_by)
+        return contract.DeliveryStatus(state, frontier, lag_ms, error, splits, found.stored_by)
 
-    def _split(self, worker: WorkerStatus, upper: int) -> SplitStatus:
-        return SplitStatus(
+    def _split(self, worker: WorkerStatus, upper: int) -> contract.SplitStatus:
+        return contract.SplitStatus(
             str(worker.range),
             _time(worker.frontier),
             _lag(worker.frontier, upper),
@@ -116,8 +107,8 @@ class FailedDelivery:
     def halt(self) -> None:
         return None
 
-    def status(self) -> DeliveryStatus:
-        return DeliveryStatus(STALLED, None, None, self._error, ())
+    def status(self) -> contract.DeliveryStatus:
+        return contract.DeliveryStatus(contract.STALLED, None, None, self._error, ())
 
     def let_go(self) -> list[Command]:
         return let_go(self._environment, self._name)

@@ -17,16 +17,7 @@ from everview.adapter.catalog.items import Item
 from everview.adapter.catalog.items import Sink as SinkItem
 from everview.adapter.catalog.specs import StreamSink
 from everview.adapter.secrets import masked
-from everview.adapter.sinks.contract import (
-    ENDED,
-    FENCED,
-    PAUSED,
-    RUNNING,
-    STALLED,
-    STARTING,
-    DeliveryStatus,
-    SplitStatus,
-)
+from everview.adapter.sinks import contract
 from everview.adapter.sinks.definition import named
 from everview.adapter.stream_locations import SparkWhenThere, StreamLocation, schema_of
 from everview.background import Backoff, Loop, LoopStatus
@@ -133,7 +124,7 @@ class StreamedDelivery:
         if loop is not None:
             loop.stop(HALT_S)
 
-    def status(self) -> DeliveryStatus:
+    def status(self) -> contract.DeliveryStatus:
         upper = from_frontier(self._environment.frontiers(self._collection.id).upper)
         loop = self._loop
         going = LoopStatus() if loop is None else loop.status
@@ -141,15 +132,17 @@ class StreamedDelivery:
         failure = going.ended_by if fenced else going.error or self._unreadable
         error = None if failure is None else self._shown(failure)
         if loop is None:
-            state = PAUSED
+            state = contract.PAUSED
         elif error is not None:
-            state = FENCED if fenced else STALLED
+            state = contract.FENCED if fenced else contract.STALLED
         else:
-            state = ENDED if self._written == FOREVER else RUNNING if self._written else STARTING
+            state = (
+                contract.ENDED if self._written == FOREVER else contract.RUNNING if self._written else contract.STARTING
+            )
         frontier = self._written if 0 < self._written < FOREVER else None
         late = max(0, upper - self._position) if self._position else None
-        split = SplitStatus("", frontier, late, self._steps, self._rows, self._failures, error, going.retry_ms)
-        return DeliveryStatus(state, frontier, late, error, (split,), (split.rows,))
+        split = contract.SplitStatus("", frontier, late, self._steps, self._rows, self._failures, error, going.retry_ms)
+        return contract.DeliveryStatus(state, frontier, late, error, (split,), (split.rows,))
 
     def let_go(self) -> list[Command]:
         return let_go(self._environment, self._item.id)

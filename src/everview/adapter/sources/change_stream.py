@@ -29,23 +29,7 @@ from everview.cdc.source import BULK_BYTES, Source, SourceStatus, entry, forget,
 from everview.compute.functions.precision import is_rounded
 from everview.compute.sql.errors import SqlError
 from everview.errors import text_of
-from everview.sources.contract import (
-    ENDED,
-    RUNNING,
-    STALLED,
-    STARTING,
-    Column,
-    Feeding,
-    Found,
-    Given,
-    Output,
-    OwnTimeline,
-    Reading,
-    SourceKind,
-    Spec,
-    Status,
-    Table,
-)
+from everview.sources import contract
 from everview.storage.contract import Command, GlobalId, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
 from everview.storage.errors import Canceled, Fenced, UnknownId
@@ -60,7 +44,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeStream(Spec):
+class ChangeStream(contract.Spec):
     """A change stream by where it is; `shown` is the same without secrets."""
 
     location: StreamLocation = field(repr=False)
@@ -68,7 +52,7 @@ class ChangeStream(Spec):
     shown: Mapping[str, str] = field(default_factory=dict)
 
 
-class ChangeStreamKind(SourceKind[ChangeStream]):
+class ChangeStreamKind(contract.SourceKind[ChangeStream]):
     """FROM CDC FILES and FROM CDC KAFKA."""
 
     options = ("poll_ms",)
@@ -78,7 +62,7 @@ class ChangeStreamKind(SourceKind[ChangeStream]):
     def __init__(self, location: type[StreamLocation]) -> None:
         self.name, self._location = location.kind, location
 
-    def look(self, given: Given, pause: Callable[[float], object]) -> Found[ChangeStream]:
+    def look(self, given: contract.Given, pause: Callable[[float], object]) -> contract.Found[ChangeStream]:
         poll_ms = given.options.get("poll_ms", str(POLL_MS))
         if not poll_ms.isdigit() or not 1 <= int(poll_ms) <= POLL_MS_MAX:
             hint = "milliseconds, from 1 on"
@@ -97,12 +81,12 @@ class ChangeStreamKind(SourceKind[ChangeStream]):
             schema.check(found, "the stream")
         begins = location.begins() if given.keeps_times else 0
         spec = ChangeStream(self.name, location, int(poll_ms), shown_arguments(self.name, arguments))
-        return Found(spec, (Table("", columns),), begins)
+        return contract.Found(spec, (contract.Table("", columns),), begins)
 
-    def enter(self, id: GlobalId, outputs: Mapping[str, Output]) -> list[Command]:
+    def enter(self, id: GlobalId, outputs: Mapping[str, contract.Output]) -> list[Command]:
         return [entry(id, each.id, each.writer) for each in outputs.values()]
 
-    def feeder(self, feeding: Feeding[ChangeStream]) -> StreamFeeder:
+    def feeder(self, feeding: contract.Feeding[ChangeStream]) -> StreamFeeder:
         return StreamFeeder(feeding)
 
     def remembered(self, environment: Environment) -> list[GlobalId]:
@@ -115,7 +99,7 @@ class ChangeStreamKind(SourceKind[ChangeStream]):
         arguments, shown = json.dumps(spec.location.said()), json.dumps(spec.shown)
         return {"arguments": arguments, "shown": shown, "poll_ms": str(spec.poll_ms)}
 
-    def from_json(self, kind: str, said: Mapping[str, str], timeline: OwnTimeline | None) -> ChangeStream:
+    def from_json(self, kind: str, said: Mapping[str, str], timeline: contract.OwnTimeline | None) -> ChangeStream:
         location, shown = self._location.of(json.loads(said["arguments"])), json.loads(said["shown"])
         return ChangeStream(kind, location, int(said["poll_ms"]), shown, timeline=timeline)
 
@@ -123,7 +107,7 @@ class ChangeStreamKind(SourceKind[ChangeStream]):
         return location(spec.kind, spec.shown), [f"POLL_MS {spec.poll_ms}"]
 
 
-def _columns_of_stream(location: StreamLocation, pause: Callable[[float], object]) -> tuple[Column, ...]:
+def _columns_of_stream(location: StreamLocation, pause: Callable[[float], object]) -> tuple[contract.Column, ...]:
     """The columns that a stream says it has; a sink that was just made may not have written anything yet."""
     over = time.monotonic() + SCHEMA_WAIT_S
     while (found := location.schema()) is None:
@@ -138,7 +122,7 @@ def _columns_of_stream(location: StreamLocation, pause: Callable[[float], object
 class StreamFeeder:
     """Feeds one source, in a thread of its own; without `now_ms`, at the times of the stream."""
 
-    def __init__(self, feeding: Feeding[ChangeStream], *, bulk_bytes: int = BULK_BYTES) -> None:
+    def __init__(self, feeding: contract.Feeding[ChangeStream], *, bulk_bytes: int = BULK_BYTES) -> None:
         self._environment, self._spec, self._now_ms = feeding.environment, feeding.spec, feeding.now_ms
         self._id, self._bulk_bytes, self._poll_s = feeding.id, bulk_bytes, feeding.spec.poll_ms / 1000
         (self._output,) = feeding.outputs.values()
@@ -169,7 +153,7 @@ class StreamFeeder:
         if source is not None:
             source.close()
 
-    def status(self) -> Status:
+    def status(self) -> contract.Status:
         read, loop = self._read, self._loop.status
         error = None if loop.error is None else masked(text_of(loop.error))
         if error is None and read is not None:
@@ -179,10 +163,12 @@ class StreamFeeder:
                 error += f" ({lasting.detail})" if lasting.detail else ""
             elif read.bad_records:
                 error = f"{read.bad_records} records cannot be decoded"
-        running = ENDED if read is not None and read.frontier.empty else RUNNING
-        state = STALLED if error is not None else STARTING if read is None else running
-        reading = None if read is None else Reading(*(getattr(read, each.name) for each in fields(Reading)))
-        return Status(state, error, reading, loop.retry_ms, loop.failures)
+        running = contract.ENDED if read is not None and read.frontier.empty else contract.RUNNING
+        state = contract.STALLED if error is not None else contract.STARTING if read is None else running
+        reading = (
+            None if read is None else contract.Reading(*(getattr(read, each.name) for each in fields(contract.Reading)))
+        )
+        return contract.Status(state, error, reading, loop.retry_ms, loop.failures)
 
     def step(self) -> bool:
         """Poll once, and move on to the present; whether there may be more right now."""

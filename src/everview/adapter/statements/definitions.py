@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from everview.adapter.catalog.items import (
-    Connection,
-    Database,
-    MaterializedView,
-    NamespaceKind,
-    Role,
-    Schema,
-    Secret,
-    Sink,
-    Source,
-    Subscription,
-    Table,
-)
+from everview.adapter.catalog import items
 from everview.adapter.sources.registry import SOURCES
 from everview.adapter.statements import nodes
 from everview.adapter.statements.connections import (
@@ -70,7 +58,7 @@ def parse_create(words: Words) -> Statement:
     if words.accept("unique"):
         raise unsupported("a unique index", words.next.start + 1, hint="indexes make look-ups fast and enforce nothing")
     if words.next.is_word("schema", "database"):
-        namespace: NamespaceKind = Schema if words.take().value == "schema" else Database
+        namespace: items.NamespaceKind = items.Schema if words.take().value == "schema" else items.Database
         unless = if_not_exists(words)
         path = words.path()
         owner = words.name() if words.accept("authorization") else None
@@ -261,10 +249,10 @@ _CREATED: dict[str, Callable[[Words], Statement]] = {
 
 # What reads those of an object's ALTERs that no other kind of object has.
 _ALTERED = {
-    Sink: parse_alter_sink,
-    Subscription: parse_alter_subscription,
-    Secret: parse_alter_secret,
-    Connection: parse_alter_connection,
+    items.Sink: parse_alter_sink,
+    items.Subscription: parse_alter_subscription,
+    items.Secret: parse_alter_secret,
+    items.Connection: parse_alter_connection,
 }
 
 
@@ -272,16 +260,16 @@ def parse_alter(words: Words) -> Statement:
     kind = object_kind(words)
     unless = if_exists(words)
     path = words.path()
-    if kind is Role:
+    if kind is items.Role:
         words.accept("with")
         words.expect("password")
         return nodes.AlterRole(path[-1], None if words.accept("null") else words.string())
     if kind in _ALTERED and (altered := _ALTERED[kind](words, path, if_exists=unless)) is not None:
         return altered
-    if kind is Source and words.sees("reset") and not words.ahead(1).is_symbol("("):
+    if kind is items.Source and words.sees("reset") and not words.ahead(1).is_symbol("("):
         words.take()
         return nodes.ResetSource(path, unless)
-    if kind is Source and words.next.is_word("pause", "resume"):
+    if kind is items.Source and words.next.is_word("pause", "resume"):
         return nodes.PauseSource(path, words.take().value == "pause", unless)
     if words.accept("rename", "to"):
         return nodes.Rename(kind, path, words.name(), None, unless)
@@ -292,7 +280,7 @@ def parse_alter(words: Words) -> Statement:
         return nodes.Rename(kind, path, words.name(), column, unless)
     if words.accept("owner", "to"):
         return nodes.AlterOwner(kind, path, words.name())
-    of_ttl = kind is Table and words.ahead(1).is_symbol("(") and words.ahead(2).is_word("ttl")
+    of_ttl = kind is items.Table and words.ahead(1).is_symbol("(") and words.ahead(2).is_word("ttl")
     if of_ttl and words.accept("set"):
         options = option_list(words)
         if set(options) != {"ttl", "ttl on"}:
@@ -312,12 +300,12 @@ def parse_alter(words: Words) -> Statement:
             retain = words.string()
         words.expect_symbol(")")
         return nodes.AlterRetain(kind, path, retain)
-    if kind is MaterializedView and (about := parse_alter_replacement(words, path)) is not None:
+    if kind is items.MaterializedView and (about := parse_alter_replacement(words, path)) is not None:
         return about
     if words.next.is_word("add", "drop", "alter"):
         hint = "create a new table, and copy the rows with INSERT … SELECT"
         raise unsupported(f"ALTER TABLE … {words.next.value.upper()}", words.next.start + 1, hint=hint)
-    own = "ACKNOWLEDGE, RESTART, " if kind is Subscription else ""
+    own = "ACKNOWLEDGE, RESTART, " if kind is items.Subscription else ""
     raise words.error(f"expected {own}RENAME TO, OWNER TO, SET or RESET")
 
 

@@ -4,23 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from everview.adapter.catalog.items import (
-    Cluster,
-    ColumnInfo,
-    Connection,
-    Database,
-    Index,
-    MaterializedView,
-    ObjectKind,
-    Role,
-    Schema,
-    Secret,
-    Sink,
-    Source,
-    Subscription,
-    Table,
-    View,
-)
+from everview.adapter.catalog import items
 from everview.adapter.statements.nodes import AsOf
 from everview.adapter.statements.words import Words
 from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_OBJECT, SqlError, unsupported
@@ -29,17 +13,18 @@ CLUSTER = "default"  # the only one
 # What may stand behind the time of a query, and what may not: a query has one time, whatever it reads.
 TAIL = ("order", "limit", "offset", "fetch")
 AFTER_TIME = (*TAIL, "where", "group", "having", "window", "join", "left", "union", "except", "intersect", "for")
-_KINDS: tuple[ObjectKind, ...] = (
-    *(Table, View, Index, Source, Sink, Subscription, Secret, Connection),
-    *(Schema, Database, Role, ColumnInfo, Cluster),
+_KINDS: tuple[items.ObjectKind, ...] = (
+    *(items.Table, items.View, items.Index, items.Source, items.Sink),
+    *(items.Subscription, items.Secret, items.Connection),
+    *(items.Schema, items.Database, items.Role, items.ColumnInfo, items.Cluster),
 )
 
 
-def object_kind(words: Words) -> ObjectKind:
+def object_kind(words: Words) -> items.ObjectKind:
     if words.accept("materialized", "view"):
-        return MaterializedView
+        return items.MaterializedView
     if words.accept("user"):
-        return Role
+        return items.Role
     for kind in _KINDS:
         if words.accept(kind.noun):
             return kind

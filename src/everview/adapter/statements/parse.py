@@ -324,17 +324,9 @@ def _fetch(words: Words, *, move: bool = False) -> Statement:
     return nodes.Fetch(cursor, count, options.get("timeout"), move=move)
 
 
-def _close(words: Words) -> Statement:
-    return nodes.CloseCursor(None if words.accept("all") else words.name())
-
-
 def _unlisten(words: Words) -> Statement:
     words.accept_symbol("*") or words.name()
     return nodes.Unlisten()
-
-
-def _discard(words: Words) -> Statement:
-    return nodes.Discard(words.one_of("all", "plans", "sequences", "temp", "temporary"))
 
 
 def _prepare(words: Words) -> Statement:
@@ -342,10 +334,6 @@ def _prepare(words: Words) -> Statement:
     types = words.expressions() if words.next.is_symbol("(") else ()
     words.expect("as")
     return nodes.PrepareStatement(name, types, words.rest())
-
-
-def _execute(words: Words) -> Statement:
-    return nodes.Execute(words.name(), words.expressions() if words.next.is_symbol("(") else ())
 
 
 def _deallocate(words: Words) -> Statement:
@@ -383,10 +371,10 @@ _PARSERS: dict[str, Callable[[Words], Statement]] = {
     "declare": _declare,
     "fetch": _fetch,
     "move": lambda words: _fetch(words, move=True),
-    "close": _close,
-    "discard": _discard,
+    "close": lambda words: nodes.CloseCursor(None if words.accept("all") else words.name()),
+    "discard": lambda words: nodes.Discard(words.one_of("all", "plans", "sequences", "temp", "temporary")),
     "prepare": _prepare,
-    "execute": _execute,
+    "execute": lambda words: nodes.Execute(words.name(), words.expressions() if words.next.is_symbol("(") else ()),
     "deallocate": _deallocate,
     "savepoint": lambda words: nodes.SetSavepoint(words.name()),
     "release": _savepoint(nodes.ReleaseSavepoint),

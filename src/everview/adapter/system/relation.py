@@ -8,24 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from everview.adapter.catalog.items import Item, oid_of
 from everview.adapter.statement_context import StatementContext
-from everview.compute.ir.types import (
-    BOOLEAN,
-    FLOAT4,
-    INT2,
-    INT2_VECTOR,
-    INT4,
-    INT8,
-    INTERVAL,
-    JSONB,
-    MZ_TIMESTAMP,
-    OID_VECTOR,
-    PG_CHAR,
-    PG_OID,
-    TEXT,
-    TIMESTAMPTZ,
-    SqlType,
-    array_of,
-)
+from everview.compute.ir import types
 from everview.storage.contract import GlobalId
 
 if TYPE_CHECKING:
@@ -86,7 +69,7 @@ class View:
 class SystemRelation:
     schema: str
     name: str
-    columns: Sequence[tuple[str, SqlType]]
+    columns: Sequence[tuple[str, types.SqlType]]
     rows: Callable[[View], Iterable[Row]]
 
     @property
@@ -99,34 +82,34 @@ class SystemRelation:
         return tuple(name for name, _ in self.columns)
 
     @property
-    def types(self) -> tuple[SqlType, ...]:
+    def types(self) -> tuple[types.SqlType, ...]:
         return tuple(each for _, each in self.columns)
 
 
 _TYPES = {
-    "bool": BOOLEAN,
-    "int2": INT2,
-    "int4": INT4,
-    "int8": INT8,
-    "oid": PG_OID,
-    "text": TEXT,
-    "char": PG_CHAR,
-    "float4": FLOAT4,
-    "timestamptz": TIMESTAMPTZ,
-    "interval": INTERVAL,
-    "jsonb": JSONB,
-    "mz_timestamp": MZ_TIMESTAMP,
-    "text[]": array_of(TEXT),
-    "int2[]": array_of(INT2),
-    "int2vector": INT2_VECTOR,
-    "oidvector": OID_VECTOR,
-    "int8[]": array_of(INT8),
+    "bool": types.BOOLEAN,
+    "int2": types.INT2,
+    "int4": types.INT4,
+    "int8": types.INT8,
+    "oid": types.PG_OID,
+    "text": types.TEXT,
+    "char": types.PG_CHAR,
+    "float4": types.FLOAT4,
+    "timestamptz": types.TIMESTAMPTZ,
+    "interval": types.INTERVAL,
+    "jsonb": types.JSONB,
+    "mz_timestamp": types.MZ_TIMESTAMP,
+    "text[]": types.array_of(types.TEXT),
+    "int2[]": types.array_of(types.INT2),
+    "int2vector": types.INT2_VECTOR,
+    "oidvector": types.OID_VECTOR,
+    "int8[]": types.array_of(types.INT8),
 }
 
 
-def columns(text: str) -> tuple[tuple[str, SqlType], ...]:
+def columns(text: str) -> tuple[tuple[str, types.SqlType], ...]:
     """Columns written as `name type, name type`. A column without a type has the type of the next one that has."""
-    found: list[tuple[str, SqlType]] = []
+    found: list[tuple[str, types.SqlType]] = []
     waiting: list[str] = []
     for each in text.split(","):
         name, _, kind = each.strip().partition(" ")

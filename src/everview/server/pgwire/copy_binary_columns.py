@@ -164,10 +164,6 @@ def _texts(cells: Cells, to: SqlType) -> pa.Array | None:
         return None
 
 
-def _bytes(cells: Cells, to: SqlType) -> pa.Array | None:
-    return pa.array(cells.values(), pa.binary())
-
-
 def _numerics(cells: Cells, to: SqlType) -> pa.Array | None:
     """Numbers that fit a word, of no more digits behind the point than their type has."""
     there = ~cells.null
@@ -219,7 +215,7 @@ _READ: Mapping[Kind, Read] = {
     **dict.fromkeys((Kind.TEXT, Kind.VARCHAR), _texts),
     **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPTZ), _moments(">i8", EPOCH_MICROS, _MICROS, OF_MICROS)),
     Kind.BOOLEAN: _booleans,
-    Kind.BYTEA: _bytes,
+    Kind.BYTEA: lambda cells, to: pa.array(cells.values(), pa.binary()),
     Kind.DATE: _moments(">i4", EPOCH_DAYS, _DAYS, OF_DAYS),
     Kind.NUMERIC: _numerics,
     Kind.TIME: _times,

@@ -40,10 +40,6 @@ def _floats(column: pa.Array, to: SqlType) -> Block:
     return block_of(canonical.astype(values.dtype.newbyteorder(">")))
 
 
-def _booleans(column: pa.Array, to: SqlType) -> Block:
-    return block_of(numbers(column.cast(pa.uint8()), np.uint8))
-
-
 def _dates(column: pa.Array, to: SqlType) -> Block:
     days = numbers(column, np.int32)
     return block_of(np.where(np.isin(days, list(OF_DAYS)), days, days - np.int32(EPOCH_DAYS)).astype(">i4"))
@@ -68,30 +64,18 @@ def _uuids(column: pa.Array, to: SqlType) -> Cells:
     return cells_of(block, column)
 
 
-def _strings(column: pa.Array, to: SqlType) -> Cells:
-    return as_cells(column)
-
-
-def _padded(column: pa.Array, to: SqlType) -> Cells:
-    return as_cells(pc.utf8_rpad(column, to.length or 0, " "))
-
-
-def _documents(column: pa.Array, to: SqlType) -> Cells:
-    return pc.binary_join_element_wise(b"\x01", as_cells(column), b"")
-
-
 _BLOCKS: Mapping[Kind, Callable[[pa.Array, SqlType], Block]] = {
     **dict.fromkeys((Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP, Kind.TIME), _integers),
     **dict.fromkeys((Kind.FLOAT4, Kind.FLOAT8), _floats),
     **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPTZ), _timestamps),
-    Kind.BOOLEAN: _booleans,
+    Kind.BOOLEAN: lambda column, to: block_of(numbers(column.cast(pa.uint8()), np.uint8)),
     Kind.DATE: _dates,
     Kind.INTERVAL: _intervals,
 }
 _CELLS: Mapping[Kind, Callable[[pa.Array, SqlType], Cells]] = {
-    **dict.fromkeys((Kind.TEXT, Kind.VARCHAR, Kind.UNKNOWN, Kind.BYTEA), _strings),
-    Kind.CHAR: _padded,
+    **dict.fromkeys((Kind.TEXT, Kind.VARCHAR, Kind.UNKNOWN, Kind.BYTEA), lambda column, to: as_cells(column)),
+    Kind.CHAR: lambda column, to: as_cells(pc.utf8_rpad(column, to.length or 0, " ")),
     Kind.NUMERIC: decimals.binary,
     Kind.UUID: _uuids,
-    Kind.JSONB: _documents,
+    Kind.JSONB: lambda column, to: pc.binary_join_element_wise(b"\x01", as_cells(column), b""),
 }

@@ -44,22 +44,6 @@ def text(column: pa.Array, to: SqlType) -> Cells:
     return _WRITE[to.kind](column, to)
 
 
-def _integers(column: pa.Array, to: SqlType) -> Cells:
-    return as_cells(column.cast(pa.string()))
-
-
-def _strings(column: pa.Array, to: SqlType) -> Cells:
-    return as_cells(column)
-
-
-def _padded(column: pa.Array, to: SqlType) -> Cells:
-    return as_cells(pc.utf8_rpad(column, to.length or 0, " "))
-
-
-def _booleans(column: pa.Array, to: SqlType) -> Cells:
-    return as_cells(pc.if_else(column, "t", "f"))
-
-
 def _floats(column: pa.Array, to: SqlType) -> Cells:
     """Arrow writes the shortest text that reads back as the value, but an exponent in another way."""
     column = pc.add(column, pa.scalar(0, column.type))  # there is no negative zero
@@ -96,20 +80,6 @@ def _without_zeros(moments: pa.Array) -> pa.Array:
     return pc.ascii_rtrim(pc.ascii_rtrim(moments.cast(pa.string()), "0"), ".")
 
 
-def _dates(column: pa.Array, to: SqlType) -> Cells:
-    return as_cells(
-        _or_infinite(column, numbers_type=pa.int32(), ends=OF_DAYS, write=lambda each: each.cast(pa.string()))
-    )
-
-
-def _timestamps(column: pa.Array, to: SqlType) -> Cells:
-    return as_cells(_moments(column, ""))
-
-
-def _zoned(column: pa.Array, to: SqlType) -> Cells:
-    return as_cells(_moments(column, "+00"))
-
-
 def _moments(column: pa.Array, zone: str) -> pa.Array:
     def write(each: pa.Array) -> pa.Array:
         texts = _without_zeros(each.cast(pa.int64()).cast(pa.timestamp("us")))
@@ -130,15 +100,21 @@ def _or_infinite(
 
 
 _WRITE: Mapping[Kind, Write] = {
-    **dict.fromkeys((Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP), _integers),
-    **dict.fromkeys((Kind.TEXT, Kind.VARCHAR, Kind.UNKNOWN, Kind.JSONB, Kind.UUID), _strings),
+    **dict.fromkeys(
+        (Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP), lambda column, to: as_cells(column.cast(pa.string()))
+    ),
+    **dict.fromkeys(
+        (Kind.TEXT, Kind.VARCHAR, Kind.UNKNOWN, Kind.JSONB, Kind.UUID), lambda column, to: as_cells(column)
+    ),
     **dict.fromkeys((Kind.FLOAT4, Kind.FLOAT8), _floats),
-    Kind.CHAR: _padded,
-    Kind.BOOLEAN: _booleans,
+    Kind.CHAR: lambda column, to: as_cells(pc.utf8_rpad(column, to.length or 0, " ")),
+    Kind.BOOLEAN: lambda column, to: as_cells(pc.if_else(column, "t", "f")),
     Kind.NUMERIC: decimals.text,
     Kind.BYTEA: _bytes,
-    Kind.DATE: _dates,
+    Kind.DATE: lambda column, to: as_cells(
+        _or_infinite(column, pa.int32(), OF_DAYS, lambda each: each.cast(pa.string()))
+    ),
     Kind.TIME: _times,
-    Kind.TIMESTAMP: _timestamps,
-    Kind.TIMESTAMPTZ: _zoned,
+    Kind.TIMESTAMP: lambda column, to: as_cells(_moments(column, "")),
+    Kind.TIMESTAMPTZ: lambda column, to: as_cells(_moments(column, "+00")),
 }
