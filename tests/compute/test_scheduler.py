@@ -6,14 +6,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import structlog
 
-from everview.compute.cancel import cancellation, check_wanted
+from everview.compute.cancel import cancellation, check_wanted, is_following, is_in_background
 from everview.compute.capabilities import errors_reader
-from everview.compute.dataflow import maintain_view
+from everview.compute.dataflow import Dataflow, maintain_view
 from everview.compute.engine.contract import RunFailed
 from everview.compute.engine.local import LocalEngine
 from everview.compute.optimize.pipeline import optimize
@@ -113,6 +113,16 @@ def test_a_log_that_cannot_be_written_stops_no_view(environment: Environment) ->
     finally:
         scheduler.close()
         structlog.reset_defaults()
+
+
+class Noting(LocalEngine):
+    """Notes whether its runs are in the background, and whether they follow what is there."""
+
+    seen: ClassVar[list[tuple[bool, bool]]] = []
+
+    def run_steps(self, *args: Any, **options: Any) -> Any:
+        self.seen.append((is_in_background(), is_following()))
+        return super().run_steps(*args, **options)
 
 
 class Slow(LocalEngine):
@@ -277,19 +287,60 @@ def test_closing_ends_ticks_and_hydrations(environment: Environment) -> None:
     assert all(environment.frontiers(f"v{place}").upper.only == 0 for place in range(20))
 
 
-def test_hydrations_hold_up_no_view(environment: Environment, scheduler: Scheduler) -> None:
+def test_hydrations_hold_up_no_view(environment: Environment) -> None:
     table, engines = Table(environment), [Slow() for _ in range(HYDRATIONS_MAX + 2)]
     live, _ = maintain_view(environment, "live", relation("SELECT a FROM t"), [table.reader], LocalEngine())
-    scheduler.add(live)
+    scheduler = Scheduler(environment, held_s=WAIT_S * 100)
+    try:
+        scheduler.add(live)
+        table.change((1, 2, "x", 1))
+        assert scheduler.wait("live", 1, WAIT_S)
+        for place, engine in enumerate(engines):
+            view, _ = maintain_view(environment, f"v{place}", relation("SELECT a FROM t"), [table.reader], engine)
+            scheduler.add(view)
+        for engine in engines[:HYDRATIONS_MAX]:
+            assert engine.inside.wait(WAIT_S)
+        table.change((2, 2, "x", 1))
+        assert scheduler.wait("live", 2, WAIT_S)
+        assert not any(engine.inside.is_set() for engine in engines[HYDRATIONS_MAX:]), "eight begin at once"
+        assert scheduler.pause(f"v{HYDRATIONS_MAX}") is not None, "one that waits is taken out at once"
+        engines[0].go_on.set()
+        assert engines[HYDRATIONS_MAX + 1].inside.wait(WAIT_S), "the next begins in its place"
+        assert not engines[HYDRATIONS_MAX].inside.is_set()
+    finally:
+        scheduler.close()
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_runaways_hold_up_nobody(environment: Environment, large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not another hydration, nor a large tick or what catches up after a start."""
+    table, engines = Table(environment), [Slow() for _ in range(HYDRATIONS_MAX + 2)]
+    live, _ = maintain_view(environment, "live", relation("SELECT a FROM t"), [table.reader], Noting())
     table.change((1, 2, "x", 1))
-    assert scheduler.wait("live", 1, WAIT_S)
-    for place, engine in enumerate(engines):
-        scheduler.add(maintain_view(environment, f"v{place}", relation("SELECT a FROM t"), [table.reader], engine)[0])
-    for engine in engines[:HYDRATIONS_MAX]:
-        assert engine.inside.wait(WAIT_S)
-    table.change((2, 2, "x", 1))
-    assert scheduler.wait("live", 2, WAIT_S)
-    assert not any(engine.inside.is_set() for engine in engines[HYDRATIONS_MAX:])
+    live.tick()
+    table.change((2, 2, "x", 1))  # which it has missed when it is added
+    scheduler = Scheduler(environment, held_s=WAIT_S * 100 if large else 0.0)
+    try:
+        for place, engine in enumerate(engines):
+            view, _ = maintain_view(environment, f"v{place}", relation("SELECT a FROM t"), [table.reader], engine)
+            scheduler.add(view)
+        for engine in engines[:HYDRATIONS_MAX] if large else engines:
+            assert engine.inside.wait(WAIT_S)
+        scheduler.add(live)
+        assert scheduler.wait("live", 2, WAIT_S)
+        assert Noting.seen[-1] == (True, True), "what was missed is taken in by a thread of its own, and gives way"
+        if large:
+            monkeypatch.setattr(Dataflow, "large", property(lambda flow: flow is live))
+            table.change((3, 2, "x", 1))
+            assert scheduler.wait("live", 3, WAIT_S)
+            assert Noting.seen[-1] == (True, True)
+        else:
+            last, _ = maintain_view(environment, "last", relation("SELECT b FROM t"), [table.reader], Noting())
+            scheduler.add(last)
+            assert scheduler.wait("last", 2, WAIT_S)
+            assert Noting.seen[-1] == (True, False), "a hydration gives way to what follows"
+    finally:
+        scheduler.close()
 
 
 def test_many_views_at_once(environment: Environment) -> None:

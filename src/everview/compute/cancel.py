@@ -1,7 +1,8 @@
 """Ending a run from another thread: who runs something lets it be asked for, and engines that can end theirs see to it.
 
 Runs go through several hands, and few of them care. So the wish is not handed down: it is in force while something is
-run, by `cancelable`. The same goes for how urgent a run is: what is computed `in_background` gives way to the rest.
+run, by `cancelable`. The same goes for how urgent a run is: what is computed `in_background` gives way to the rest, and
+what is there for the first time gives way to what `follows` its inputs already.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Cancellation:
 
 _in_force: ContextVar[Cancellation | None] = ContextVar("everview_cancellation", default=None)
 _background: ContextVar[bool] = ContextVar("everview_background", default=False)
+_follows: ContextVar[bool] = ContextVar("everview_follows", default=False)
 
 
 def cancellation() -> Cancellation | None:
@@ -97,11 +99,17 @@ def is_in_background() -> bool:
     return _background.get()
 
 
+def is_following() -> bool:
+    """Whether what this thread runs in the background is for something that can be read already."""
+    return _follows.get()
+
+
 @contextmanager
-def in_background() -> Iterator[None]:
-    """While inside, what this thread runs gives way."""
-    token = _background.set(True)
+def in_background(*, follows: bool = False) -> Iterator[None]:
+    """While inside, what this thread runs gives way; less so if it `follows`, for what can be read already."""
+    tokens = _background.set(True), _follows.set(follows)
     try:
         yield
     finally:
-        _background.reset(token)
+        _background.reset(tokens[0])
+        _follows.reset(tokens[1])

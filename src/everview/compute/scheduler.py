@@ -4,9 +4,10 @@ A dataflow ticks in one thread at a time. One whose tick fails is left as its la
 pauses that grow; the others go on. Nothing polls: the scheduler sleeps until something is written.
 
 Hydrations have threads of their own, and run in the background: however long they take, and however many there are,
-views that are there go on. So do other ticks that take in much: of what there was when a dataflow was added here, and
-large ones. Nobody waits for them either. Who removes a dataflow asks its tick to end and goes on; a tick that does not
-hear of it in time has lost its capabilities by then, and commits nothing.
+views that are there go on, and other hydrations begin (`places.py`). Ticks of views that are there and take in much, of
+what was missed before a start or of a large change, have threads of their own too, and give way less. Who removes a
+dataflow asks its tick to end and goes on; a tick that does not hear of it in time has lost its capabilities by then,
+and commits nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 
@@ -26,6 +28,7 @@ from everview.compute.cancel import Cancellation, cancelable, check_wanted, in_b
 from everview.compute.commit_rounds import CommitRound
 from everview.compute.dataflow import Dataflow
 from everview.compute.engine.progress import Hydration, Progress, reporting
+from everview.compute.places import Places
 from everview.compute.tick_output import TickReport
 from everview.errors import EverviewError
 from everview.storage.contract import Command, GlobalId
@@ -34,11 +37,14 @@ from everview.storage.errors import Canceled, Fenced, StorageError
 
 BACKOFF = Backoff(0.2, 30.0)
 THREADS = 64  # of ticks: those that wait for Spark together are run together, so these are not for sharing the cores
-HYDRATIONS_MAX = 8  # at once
+HYDRATIONS_MAX = 8  # that begin at once; likewise large ticks
+HELD_S = 5.0  # so long one of them keeps the next from beginning
 END_AGAIN_S = 0.2  # a tick that is to end is asked again, for what it runs may only be about to begin
 CLOSE_S_MAX = 10.0  # that ticks are waited for which were asked to end
 _IDLE_MAX = 256  # dataflows that are advanced in one commit
 _SLEEP_S = 5.0  # at most: a clock that others advance is looked at so often
+
+_HYDRATION, _LARGE, _SMALL = "hydration", "large", "small"
 
 _log = structlog.get_logger()
 
@@ -69,20 +75,22 @@ class _Entry:
     removed: bool = False
     wish: Cancellation = field(default_factory=Cancellation)  # that the tick which runs is to end
     progress: Progress | None = None  # of the hydration that runs
-    goal: int | None = None  # how far its inputs were when it was due first: until it is there, it hydrates
+    goal: int | None = None  # how far its inputs were when it was due first: until it is there, it catches up
+    new: bool = False  # whether nothing of it could be read when it was due first
 
 
 class Scheduler:
     """Runs the dataflows of one environment."""
 
-    def __init__(self, environment: Environment, threads: int = THREADS) -> None:
+    def __init__(self, environment: Environment, threads: int = THREADS, held_s: float = HELD_S) -> None:
         self._environment = environment
         self._entries: dict[GlobalId, _Entry] = {}
         self._leaving: list[_Entry] = []  # removed ones whose tick still runs
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tick")
-        self._hydrations = ThreadPoolExecutor(HYDRATIONS_MAX, thread_name_prefix="hydration")
+        self._hydrations: Places[_Entry] = Places("hydration", HYDRATIONS_MAX, threads, held_s)
+        self._large: Places[_Entry] = Places("large-tick", HYDRATIONS_MAX, threads, held_s)
         self._failed = False
         self.changes = 0  # grows with every tick that ends, and whenever a dataflow comes or goes
         self._loop = Loop(
@@ -135,7 +143,9 @@ class Scheduler:
             if entry is not None:
                 entry.removed = True
                 self.changes += 1
-                if entry.status.running_since is not None:
+                if any(places.withdraw(entry) for places in (self._hydrations, self._large)):
+                    entry.status.running_since = None
+                elif entry.status.running_since is not None:
                     self._leaving.append(entry)
             return entry
 
@@ -189,13 +199,16 @@ class Scheduler:
         """Stop; ticks that run are ended. They have left nothing half done, and whoever opens next does them again."""
         self._loop.stop()
         with self._lock:
+            for entry in (*self._hydrations.close(), *self._large.close()):
+                entry.status.running_since = None
             running = [*self._entries.values(), *self._leaving]
         self._end(running, CLOSE_S_MAX)
-        for pool in (self._pool, self._hydrations):
-            pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _step(self) -> float:
         self._start(self._due())
+        for places in (self._hydrations, self._large):
+            places.begin()
         # A failure that is recorded while we go to sleep may want an earlier end of it.
         self._failed = False
         self._environment.wait(lambda: self._loop.stopping or self._failed or bool(self._due()), self._sleep_s())
@@ -240,10 +253,12 @@ class Scheduler:
     def _submit(self, entries: Sequence[_Entry]) -> None:
         small = []
         for entry in entries:
-            if _hydrates(entry):
-                self._hydrations.submit(self._tick, entry, self._in_background(entry))
-            else:
+            places = {_HYDRATION: self._hydrations, _LARGE: self._large}.get(_size(entry))
+            if places is None:
                 small.append(entry)
+            else:
+                within = self._in_background(entry, follows=places is self._large)
+                places.submit(entry, partial(self._tick, entry, within))
         together = CommitRound(self._environment, len(small))
         for entry in small:
             self._pool.submit(self._tick, entry, together.joined())
@@ -265,11 +280,12 @@ class Scheduler:
             raise
 
     def _sleep_s(self) -> float:
-        """Until the next retry, if there is one."""
+        """Until the next retry or the next place for a hydration or a large tick, if there is one."""
         with self._lock:
             now = time.monotonic()
             waits = [entry.status.retry_at - now for entry in self._entries.values() if entry.status.retry_at > now]
-        return max(0.01, min([*waits, _SLEEP_S]))
+        places = [wait for each in (self._hydrations, self._large) if (wait := each.next_s()) is not None]
+        return max(0.01, min([*waits, *places, _SLEEP_S]))
 
     def _tick(self, entry: _Entry, within: AbstractContextManager[None]) -> None:
         began = time.monotonic()
@@ -301,11 +317,11 @@ class Scheduler:
             )
 
     @contextmanager
-    def _in_background(self, entry: _Entry) -> Iterator[None]:
+    def _in_background(self, entry: _Entry, *, follows: bool) -> Iterator[None]:
         entry.progress = progress = Progress()
         entry.status.hydrating_since = time.monotonic()
         try:
-            with in_background(), reporting(progress):
+            with in_background(follows=follows), reporting(progress):
                 yield
         finally:
             entry.progress = entry.status.hydrating_since = None
@@ -350,15 +366,18 @@ def _is_over(entry: _Entry) -> bool:
     return entry.done is not None and entry.dataflow.complete and not entry.dataflow.owes
 
 
-def _hydrates(entry: _Entry) -> bool:
-    """Whether the next tick takes in much, as far as can be told: all there is, what was missed, or a large change."""
+def _size(entry: _Entry) -> str:
+    """How much the next tick takes in, as far as can be told: all there is, what was missed or is large, or little."""
     dataflow = entry.dataflow
     try:
         if entry.goal is None:
-            entry.goal = dataflow.ready
-        return dataflow.upper < entry.goal or bool(dataflow.owes) or dataflow.large
+            entry.goal, entry.new = dataflow.ready, not dataflow.hydrated
+        behind = dataflow.upper < entry.goal
+        if not dataflow.hydrated or dataflow.owes or (entry.new and behind):
+            return _HYDRATION
+        return _LARGE if behind or dataflow.large else _SMALL
     except Exception:  # a tick will fail of it too, and tell
-        return False
+        return _SMALL
 
 
 def _idle_step(dataflow: Dataflow) -> tuple[TickReport, list[Command]] | None:

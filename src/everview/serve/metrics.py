@@ -15,7 +15,11 @@ Samples = Iterator[tuple[tuple[str, ...], float]]
 _VIEW_COUNTERS: tuple[tuple[str, str, Callable[[Status], float]], ...] = (
     ("ticks", "advances of each view", lambda status: status.ticks),
     ("tick_seconds", "time spent in advances of each view", lambda status: status.busy_s),
-    ("statements", "statements that were run, on Spark or interpreted, to advance each view", lambda status: status.statements),
+    (
+        "statements",
+        "statements that were run, on Spark or interpreted, to advance each view",
+        lambda status: status.statements,
+    ),
     ("input_updates", "updates that each view has taken in", lambda status: status.rows_in),
     ("output_updates", "updates that each view has put out", lambda status: status.rows_out),
 )

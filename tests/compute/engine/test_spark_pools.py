@@ -1,4 +1,4 @@
-"""Pools of Spark's scheduler: jobs of hydrations are in the one that gives way, jobs of ticks in the other."""
+"""Pools of Spark's scheduler: jobs of hydrations and of large ticks are in those that give way, of ticks in another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from everview.adapter.coordinator import Coordinator
 from everview.compute import dataflow
 from everview.compute.cancel import in_background
 from everview.compute.engine.spark.engine import SparkEngine
-from everview.compute.engine.spark.jobs import BACKGROUND, DEFAULT, URGENT, fair_scheduling, jobs_of_run
+from everview.compute.engine.spark.jobs import BACKGROUND, DEFAULT, FOLLOWING, URGENT, fair_scheduling, jobs_of_run
 from everview.compute.engine.spark.session import Spark, profiles
 from tests.adapter.scripts import SessionClient
 from tests.spark_tasks import Jobs, running_tasks
@@ -61,6 +61,11 @@ def test_a_hydration_is_in_the_pool_that_gives_way_and_ticks_are_not(
     sql("INSERT INTO t VALUES (1, 70000)")
     assert sql("SELECT n, most FROM v WHERE a = 1") == ["n|most", f"{(count + 6) // 7 + 1}|70000"]
     assert jobs.pools() == {URGENT}
+    if large:
+        monkeypatch.setattr(dataflow, "LARGE_ROWS_MIN", 0)
+        sql("INSERT INTO t VALUES (1, 80000)")
+        assert sql("SELECT n, most FROM v WHERE a = 1") == ["n|most", f"{(count + 6) // 7 + 2}|80000"]
+        assert jobs.pools() == {FOLLOWING}
 
 
 def test_views_tick_in_their_own_pool_while_another_hydrates_without_end(
@@ -88,14 +93,16 @@ def test_views_tick_in_their_own_pool_while_another_hydrates_without_end(
 
 
 def test_a_thread_that_has_hydrated_is_urgent_again_afterwards(spark: SparkSession) -> None:
-    def pool(background: bool) -> tuple[int, str | None]:
-        with in_background() if background else jobs_of_run(spark), jobs_of_run(spark):
+    def pool(name: str) -> tuple[int, str | None]:
+        within = jobs_of_run(spark) if name == URGENT else in_background(follows=name == FOLLOWING)
+        with within, jobs_of_run(spark):
             return threading.get_ident(), spark.sparkContext.getLocalProperty("spark.scheduler.pool")
 
+    names = [BACKGROUND, URGENT, FOLLOWING, URGENT, BACKGROUND]
     with ThreadPoolExecutor(1) as one:
-        seen = [one.submit(pool, background).result() for background in (True, False, True)]
+        seen = [one.submit(pool, name).result() for name in names]
     assert len({thread for thread, _ in seen}) == 1
-    assert [name for _, name in seen] == [BACKGROUND, URGENT, BACKGROUND]
+    assert [name for _, name in seen] == names
 
 
 def test_spark_reads_from_the_file_that_ticks_weigh_more(spark: SparkSession, tmp_path: Path) -> None:
@@ -110,9 +117,9 @@ def test_spark_reads_from_the_file_that_ticks_weigh_more(spark: SparkSession, tm
         scheduler.FairSchedulableBuilder(root, java.sc()).buildPools()
     finally:
         conf.remove(name)
-    pools = {pool: root.getSchedulableByName(pool) for pool in (URGENT, DEFAULT, BACKGROUND)}
+    pools = {pool: root.getSchedulableByName(pool) for pool in (URGENT, DEFAULT, FOLLOWING, BACKGROUND)}
     shares = {pool: (found.weight(), found.minShare()) for pool, found in pools.items()}
-    assert shares == {URGENT: (100, 1), DEFAULT: (100, 0), BACKGROUND: (1, 0)}
+    assert shares == {URGENT: (100, 1), DEFAULT: (100, 0), FOLLOWING: (10, 0), BACKGROUND: (1, 0)}
 
 
 def test_what_a_program_does_with_a_frame_is_in_the_default_pool(spark: SparkSession) -> None:

@@ -12,20 +12,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from everview.compute.cancel import cancellation, check_wanted, is_in_background
+from everview.compute.cancel import cancellation, check_wanted, is_following, is_in_background
 from everview.compute.engine.progress import progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-URGENT, BACKGROUND = "everview", "everview-background"
+URGENT, FOLLOWING, BACKGROUND = "everview", "everview-following", "everview-background"
 DEFAULT = "default"  # Spark's name for the pool of jobs that name none: those of programs, over DataFrames of ours
 _POOL, _GROUP = "spark.scheduler.pool", "spark.jobGroup.id"
-# Of every hundred tasks that begin while both have some waiting, one is of the background.
+# Of every hundred tasks that begin while both have some waiting, one is of the background, and ten of what is large.
 _POOLS = f"""<?xml version="1.0"?>
 <allocations>
   <pool name="{URGENT}"><schedulingMode>FAIR</schedulingMode><weight>100</weight><minShare>1</minShare></pool>
   <pool name="{DEFAULT}"><schedulingMode>FAIR</schedulingMode><weight>100</weight><minShare>0</minShare></pool>
+  <pool name="{FOLLOWING}"><schedulingMode>FAIR</schedulingMode><weight>10</weight><minShare>0</minShare></pool>
   <pool name="{BACKGROUND}"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
 </allocations>
 """
@@ -108,7 +109,7 @@ def _failed(session: SparkSession, group: str) -> list[str]:
 def jobs_of_run(session: SparkSession) -> Iterator[None]:
     """While inside, the jobs of this thread are in their pool, and end if whoever asked for them wants them no more.
 
-    What runs `in_background` is in the pool that gives way, and all else beside ticks.
+    What runs `in_background` is in one of the pools that give way, and all else beside ticks.
     """
     check_wanted()
     _use_pool(session)
@@ -131,7 +132,8 @@ def jobs_of_run(session: SparkSession) -> Iterator[None]:
 def _use_pool(session: SparkSession) -> None:
     """Threads are used again for other runs, so it is said each time."""
     if not is_connect(session):  # over Connect there is no context to say it to
-        session.sparkContext.setLocalProperty(_POOL, BACKGROUND if is_in_background() else URGENT)
+        background = FOLLOWING if is_following() else BACKGROUND
+        session.sparkContext.setLocalProperty(_POOL, background if is_in_background() else URGENT)
 
 
 def _tagging(session: SparkSession) -> tuple[Callable[[str], None], Callable[[str], None], Callable[[str], object]]:
