@@ -103,7 +103,9 @@ class Coordinator(Closing):
         if clock is None or isinstance(clock, TimeSource):
             clock = self._guard = GuardedClock(environment, lambda: environment.clock(CLOCK), clock, max_clock_jump_ms)
         self.timeline = Timeline(environment, clock)
-        self.catalog = CatalogStore(environment, lambda: self.timeline.now_ms)
+        sealer = sealer or Sealer()
+        self.catalog = CatalogStore(environment, lambda: self.timeline.now_ms, sealer)
+        self.catalog.seal()
         self.maintenance = maintenance or ScheduledDataflows(environment, self._engine or LocalEngine())
         self.timelines = Timelines(environment, self.timeline, lambda: self.catalog.state)
         self.timestamps = Timestamps(environment, self.timelines, self.maintenance, self.ask_source, self.stopped)
@@ -112,7 +114,7 @@ class Coordinator(Closing):
         self.planner = Planner()
         self.indexes = IndexLookups()
         self.peeks = Peeks(environment, self.indexes, self, lambda: self._engine, local_updates_max=local_updates_max)
-        self.connections = Connections(sealer or Sealer(), lambda: self.catalog.state)
+        self.connections = Connections(sealer, lambda: self.catalog.state)
         self.sinks = Sinks(environment, self.peeks.check_errors, self.bulk_spark, self.connections.config_of)
         self.durable = DurableSubscriptions(environment, self.timelines)
         self.replacements = Replacements(self)
@@ -392,7 +394,11 @@ class Coordinator(Closing):
     def warnings(self) -> list[str]:
         trouble = self.clock_status.trouble
         damaged = [f"{error.message}: {error.detail}" for error in self.catalog.state.damaged.values() if error.detail]
-        return [*([] if trouble is None else [trouble]), *self.catalog.damage, *damaged]
+        clear = [
+            f"passwords of sink {name} are in the catalog in clear, since there is no key to seal them with"
+            for name in self.catalog.in_clear()
+        ]
+        return [*([] if trouble is None else [trouble]), *self.catalog.damage, *damaged, *clear]
 
     def frontiers(self, id: GlobalId) -> Frontiers | None:
         try:

@@ -45,6 +45,11 @@ class Sealer:
         if key_file is not None:
             self._key = _read(key_file)  # a wrong file is told at the start
 
+    @property
+    def available(self) -> bool:
+        """Whether there is a key to seal with, or a place to make one."""
+        return self._key is not None or self._own_file is not None or bool(os.environ.get(KEY_VARIABLE))
+
     def seal(self, text: str, bound: str) -> str:
         """Encrypt a text for the object `bound`."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM

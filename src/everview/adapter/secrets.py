@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 from everview.compute.sql.errors import SqlError
@@ -54,6 +55,15 @@ def without_secrets() -> Iterator[None]:
 def shown_arguments(kind: str, arguments: Mapping[str, str]) -> dict[str, str]:
     """What says where a sink or source is, as it may be shown."""
     return {name: _shown(kind, name, value) for name, value in arguments.items()}
+
+
+def hold_secrets(kind: str, settings: Mapping[str, Any]) -> bool:
+    """Whether something in the settings of a sink is not to be shown."""
+    secret = {option.name for option in options_of(kind) if option.secret}
+    return any(
+        bool(value) if name in secret or isinstance(value, dict) else HIDDEN in _shown(kind, name, str(value))
+        for name, value in settings.items()
+    )
 
 
 def _shown(kind: str, name: str, value: str) -> str:

@@ -12,9 +12,12 @@ from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from everview.adapter.catalog import items
+from everview.adapter.catalog.sealed import SealedSettings
 from everview.adapter.catalog.specs import Delivered, DriverSink, SinkSpec, StreamSink
+from everview.adapter.sealing import Sealer
+from everview.adapter.secrets import hold_secrets
 from everview.adapter.sources.registry import SOURCES, kind_of
-from everview.adapter.stream_locations import LOCATIONS
+from everview.adapter.stream_locations import LOCATIONS, is_stream
 from everview.compute.ir.types import Kind, SqlType
 from everview.errors import EverviewError
 from everview.sources.contract import OwnTimeline, Spec
@@ -25,6 +28,8 @@ VERSION = 2
 PLACED_VERSION = 3  # of items whose columns have places of their own
 SEVERAL_VERSION = 4  # of sinks with several collections, of which an older everview would deliver the first only
 CONNECTED_VERSION = 5  # of secrets and connections, and what uses them, of which an older everview knows nothing
+SEALED_VERSION = 6  # of sinks whose settings are sealed
+KEYLESS = Sealer()
 _FLAT: Mapping[str, Any] = {
     **{"id": None, "kind": None, "name": None, "schema": None, "owner": None, "columns": (), "query": None},
     **{"on": None, "keys": (), "depends": (), "retain_ms": None, "reader": None, "writer": None, "source": {}},
@@ -33,10 +38,44 @@ _FLAT: Mapping[str, Any] = {
 }
 
 
-def encode(entry: items.Database | items.Schema | items.Role | items.Item | items.Event) -> bytes:
+def encode(
+    entry: items.Database | items.Schema | items.Role | items.Item | items.Event, sealer: Sealer = KEYLESS
+) -> bytes:
     if not isinstance(entry, items.Item):
         return _written(VERSION, asdict(entry))
-    return _written(_version_of(entry), _flat(entry))
+    found, version = _flat(entry), _version_of(entry)
+    if isinstance(entry, items.Sink) and (sealed := _sealed(entry, sealer)) is not None:
+        found["source"] |= {_settings_name(entry.spec.kind): "{}", "sealed": sealed}
+        version = SEALED_VERSION
+    return _written(version, found)
+
+
+def _sealed(item: items.Sink, sealer: Sealer) -> str | None:
+    """The settings of a sink, sealed. None if they hold no secrets, or there is no key at all."""
+    settings = settings_of(item.spec)
+    if isinstance(settings, SealedSettings):
+        return settings.sealed
+    if not (sealer.available and hold_secrets(item.spec.kind, settings)):
+        return None
+    return sealer.seal(json.dumps(settings), item.id)
+
+
+def settings_of(spec: SinkSpec) -> Mapping[str, Any]:
+    """What may hold passwords of a sink."""
+    return spec.location.said() if isinstance(spec, StreamSink) else spec.config
+
+
+def _settings_name(kind: str) -> str:
+    return "arguments" if is_stream(kind) else "config"
+
+
+def in_clear(item: items.Item) -> bool:
+    """Whether passwords of a sink were read from the catalog as texts, or would be kept so."""
+    if not isinstance(item, items.Sink):
+        return False
+    settings, spec = settings_of(item.spec), item.spec
+    sealed = spec.sealed if isinstance(spec, StreamSink) else isinstance(settings, SealedSettings)
+    return not sealed and hold_secrets(spec.kind, settings)
 
 
 def _version_of(item: items.Item) -> int:
@@ -83,7 +122,7 @@ def _flat(item: items.Item) -> dict[str, Any]:
 
 def _fields(data: bytes) -> dict[str, Any]:
     version, found = json.loads(data)
-    if version > CONNECTED_VERSION:
+    if version > SEALED_VERSION:
         raise EverviewError(
             "the catalog was written by a newer version of everview", hint="use that version, or a newer one"
         )
@@ -100,7 +139,7 @@ def decode_event(data: bytes) -> items.Event:
     return items.Event(**{**found, "kind": items.EventKind(found["kind"])})
 
 
-def decode_item(data: bytes) -> items.Item:
+def decode_item(data: bytes, sealer: Sealer = KEYLESS) -> items.Item:
     found = _fields(data)
     before = found.pop("before", None)  # the query, as it was written when all versions of a view had the same columns
     if unknown := found.keys() - _FLAT.keys():
@@ -117,7 +156,8 @@ def decode_item(data: bytes) -> items.Item:
     elif kind is items.Source:
         found |= {"spec": _source_from_json(said), "paused": said.get("state") == "paused"}
     elif kind is items.Sink:
-        found |= {"spec": _sink_from_json(said, found["on"], found["keys"]), "paused": said.get("state") == "paused"}
+        spec = _sink_from_json(said, found["on"], found["keys"], found["id"], sealer)
+        found |= {"spec": spec, "paused": said.get("state") == "paused"}
     elif kind is items.Subscription:
         found |= {"hold_ms": int(said["hold_ms"]), "snapshot": said["snapshot"] == "true"}
     elif kind is items.Secret:
@@ -138,9 +178,11 @@ def _version_from_json(found: dict[str, Any]) -> items.Version:
 
 def _sink_to_json(spec: SinkSpec) -> dict[str, str]:
     shown, options = json.dumps(spec.shown), json.dumps(spec.options)
+    settings = settings_of(spec)
+    said = "{}" if isinstance(settings, SealedSettings) else json.dumps(settings)
     if isinstance(spec, StreamSink):
-        return {"kind": spec.kind, "arguments": json.dumps(spec.location.said()), "options": options, "shown": shown}
-    found = {"kind": spec.kind, "name": spec.name, "config": json.dumps(spec.config), "options": options}
+        return {"kind": spec.kind, "arguments": said, "options": options, "shown": shown}
+    found = {"kind": spec.kind, "name": spec.name, "config": said, "options": options}
     found |= {} if spec.connection is None else {"connection": spec.connection}
     if len(spec.collections) > 1:
         collections = [
@@ -154,13 +196,14 @@ def _sink_to_json(spec: SinkSpec) -> dict[str, str]:
     return {**found, "reduce": json.dumps(only.reductions), "shown": shown}
 
 
-def _sink_from_json(said: Mapping[str, str], on: str, key: tuple[str, ...]) -> SinkSpec:
+def _sink_from_json(said: Mapping[str, str], on: str, key: tuple[str, ...], id: str, sealer: Sealer) -> SinkSpec:
     def part(name: str) -> Any:
         return json.loads(said.get(name, "{}"))
 
-    if "arguments" in said:
-        location = LOCATIONS[said["kind"]].of(part("arguments"))
-        return StreamSink(location, on, part("options"), part("shown"))
+    sealed = SealedSettings(said["sealed"], id, sealer) if "sealed" in said else None
+    if "arguments" in said:  # without the key such a sink is out of reach, for nobody knows where its stream is
+        location = LOCATIONS[said["kind"]].of(part("arguments") if sealed is None else sealed)
+        return StreamSink(location, on, part("options"), part("shown"), sealed is not None)
     if "collections" in said:
         collections = tuple(
             Delivered(each["id"], each["resource"], tuple(each["key"]), each["delta"], each["reduce"], each["shown"])
@@ -168,7 +211,7 @@ def _sink_from_json(said: Mapping[str, str], on: str, key: tuple[str, ...]) -> S
         )
     else:
         collections = (Delivered(on, part("resource"), key, bool(said.get("delta")), part("reduce")),)
-    config, connection = part("config"), said.get("connection")
+    config, connection = part("config") if sealed is None else sealed, said.get("connection")
     return DriverSink(said["kind"], said["name"], config, collections, part("options"), part("shown"), connection)
 
 

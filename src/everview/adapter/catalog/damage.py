@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from everview.adapter.catalog.items import KINDS, Damaged, Database, Event, EventKind, Item, Role, Schema, Table
+from everview.adapter.sealing import KeyTrouble
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import GlobalId
 from everview.storage.errors import Corruption
@@ -84,6 +85,8 @@ def damage_of(item: Item, error: Exception) -> SqlError:
     reason = getattr(error, "message", None) or f"{type(error).__name__}: {error}"
     more = getattr(error, "detail", None)
     detail = f"{reason}: {more}" if more else reason
+    if isinstance(error, KeyTrouble):  # nothing is lost
+        return SqlError(DATA_CORRUPTED, f'{item.kind} "{item.name}" cannot be read', detail=detail, hint=error.hint)
     return SqlError(DATA_CORRUPTED, f'{item.kind} "{item.name}" is damaged', detail=detail, hint=HINT)
 
 

@@ -52,6 +52,7 @@ class StreamSink:
     collection: GlobalId
     options: Mapping[str, str] = field(default_factory=dict)
     shown: Mapping[str, str] = field(default_factory=dict)
+    sealed: bool = field(default=False, compare=False)  # whether the catalog has the location sealed
 
     @property
     def kind(self) -> str:

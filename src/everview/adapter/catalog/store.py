@@ -21,6 +21,7 @@ from everview.adapter.catalog import codec
 from everview.adapter.catalog.damage import Trace, database_from, item_from, role_from, schema_from, traces
 from everview.adapter.catalog.items import KINDS, Database, Event, EventKind, Item, Role, Schema
 from everview.adapter.catalog.state import Catalog
+from everview.adapter.sealing import KeyTrouble, Sealer
 from everview.storage.contract import Command, GlobalId, Put, TakeId
 from everview.storage.environment import Environment
 from everview.storage.errors import Corruption
@@ -33,7 +34,7 @@ _KEYS = {prefix: re.compile(r"[a-z][0-9]+") for prefix in (_ITEM, _SCHEMA, _DATA
     _COMMENT: re.compile(r"[a-z][0-9]+/[0-9]+"),
     _AUDIT: re.compile(r"[0-9]+"),
 }
-_DAMAGE = (Corruption, ValueError, TypeError, LookupError, AttributeError)  # how decoding fails
+_DAMAGE = (Corruption, KeyTrouble, ValueError, TypeError, LookupError, AttributeError)  # how decoding fails
 
 T = TypeVar("T")
 Entry: TypeAlias = Item | Database | Schema | Role
@@ -42,10 +43,11 @@ _log = structlog.get_logger()
 
 
 class CatalogStore:
-    def __init__(self, environment: Environment, now_ms: Callable[[], int]) -> None:
-        self._environment, self.now_ms = environment, now_ms
+    def __init__(self, environment: Environment, now_ms: Callable[[], int], sealer: Sealer | None = None) -> None:
+        self._environment, self.now_ms, self._sealer = environment, now_ms, sealer or Sealer()
         self.lock = threading.RLock()
         self.damage: list[str] = []  # what was found damaged, for people
+        self._unsealed: list[str] = []
         self._events = 0
         self.state = self._load()
         numbers = [int(id[1:]) for id in (*self.state.roles, *self.state.schemas, *self.state.items)]
@@ -67,7 +69,28 @@ class CatalogStore:
 
     def change(self, user: str | None) -> Change:
         """A change to be drafted and committed; hold `lock` from here to the commit."""
-        return Change(self.state, user, self._events, self.now_ms())
+        return Change(self.state, user, self._events, self.now_ms(), self._sealer)
+
+    def seal(self) -> None:
+        """Seal what sinks hold in clear: those that an earlier version made, or one without a key."""
+        clear = [item for id, item in self.state.items.items() if id not in self.state.damaged and codec.in_clear(item)]
+        if not clear or not self._sealer.available:
+            return
+        names = [self.state.shown(item) for item in clear]
+        try:
+            sealed = [Put(_ITEM + item.id, codec.encode(item, self._sealer)) for item in clear]
+        except KeyTrouble as error:  # the key's file cannot be made: sinks go on as they are
+            self._unsealed = names
+            _log.warning("what sinks hold in clear cannot be sealed", sinks=names, error=str(error))
+        else:
+            self._environment.commit(*sealed)
+            _log.info("what sinks held in clear is sealed", sinks=names)
+
+    def in_clear(self) -> list[str]:
+        """The sinks whose passwords the catalog keeps as texts, since there is no key."""
+        if self._sealer.available:
+            return self._unsealed
+        return [self.state.shown(item) for item in self.state.items.values() if codec.in_clear(item)]
 
     def commit(self, change: Change, *commands: Command) -> list[Any]:
         """Make a change durable together with these commands of storage; gives their results."""
@@ -115,7 +138,7 @@ class CatalogStore:
         databases, lost_databases = self._read(_DATABASE, codec.decoder(Database))
         schemas, lost_schemas = self._read(_SCHEMA, codec.decoder(Schema))
         roles, lost_roles = self._read(_ROLE, codec.decoder(Role))
-        items, lost_items = self._read(_ITEM, codec.decode_item)
+        items, lost_items = self._read(_ITEM, lambda data: codec.decode_item(data, self._sealer))
 
         def missed(
             found: Mapping[str, Any], damaged: dict[str, Exception], kinds: Iterable[str], named: Iterable[str | None]
@@ -167,8 +190,8 @@ class Change:
     is a value: it can be made, looked at and thrown away.
     """
 
-    def __init__(self, state: Catalog, user: str | None, first_event: int, at_ms: int) -> None:
-        self.state = state
+    def __init__(self, state: Catalog, user: str | None, first_event: int, at_ms: int, sealer: Sealer) -> None:
+        self.state, self._sealer = state, sealer
         self.puts: dict[str, bytes | None] = {}
         self.taken: list[GlobalId] = []
         self.count = 0
@@ -211,15 +234,15 @@ class Change:
 
     def _put(self, entry: Entry, event: EventKind, details: Mapping[str, str]) -> None:
         if not isinstance(entry, Item):
-            return self._change(entry, codec.encode(entry), event, details)
+            return self._change(entry, codec.encode(entry, self._sealer), event, details)
         self.state = self.state.with_item(entry)
-        self.puts[_ITEM + entry.id] = codec.encode(entry)
+        self.puts[_ITEM + entry.id] = codec.encode(entry, self._sealer)
         self._note(event, entry.kind, {"id": entry.id, "name": self.state.shown(entry), **details})
 
     def fill(self, item: Item) -> None:
         """Complete an item that was planned, with what there is only now that the change is made."""
         self.state = self.state.with_item(item)
-        self.puts[_ITEM + item.id] = codec.encode(item)
+        self.puts[_ITEM + item.id] = codec.encode(item, self._sealer)
 
     def drop_item(self, item: Item) -> None:
         """Remove an item, and the comments on it."""
@@ -258,5 +281,5 @@ class Change:
     def _note(self, event: EventKind, object: str, details: Mapping[str, str]) -> None:
         number = self._first + self.count
         entry = Event(number, event, object, details, self._user, self._at_ms)
-        self.puts[f"{_AUDIT}{number:012d}"] = codec.encode(entry)
+        self.puts[f"{_AUDIT}{number:012d}"] = codec.encode(entry, self._sealer)
         self.count += 1

@@ -242,6 +242,7 @@ def _set_up(db: sqlite3.Connection) -> None:
     if mode != "wal":
         raise sqlite3.OperationalError(f"the file system cannot hold a write-ahead log: journal mode is {mode}")
     db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA secure_delete = ON")  # a password that was sealed or dropped is not left in free pages
     db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
     db.execute(_SCHEMA)
