@@ -307,7 +307,10 @@ def test_every_form_on_spark(rng: random.Random, spark: SparkSession, long_forms
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["one", *(pytest.param(name, marks=pytest.mark.long) for name in ("join", "left"))])
+@pytest.mark.parametrize(
+    "name",
+    ["one", *(pytest.param(name, marks=pytest.mark.long) for name in ("join", "left", "elements", "lateral totals"))],
+)
 def test_on_spark(name: str, rng: random.Random, spark: SparkSession, long_forms: bool) -> None:
     for _ in range(6 if long_forms else 1):
         check(rng, name, SparkEngine(spark), 12)
