@@ -40,10 +40,23 @@ def test_check_of_a_program(tmp_path: Path) -> None:
     assert "not compared: log, which cannot be loaded; --read" in result.output
     with sqlite3.connect(tmp_path / "x.db") as db:
         names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    made = [name for name in names if name.startswith("everview_check_")]
-    assert len(made) == 3, "the program's places are there still, and said to be"
+        made = [name for name in names if name.startswith("everview_check_")]
+        filled = [name for name in made if db.execute(f"SELECT count(*) FROM {name}").fetchone() != (0,)]
+    assert len(made) == 3 and not filled, "the program's places are there still, empty, and said to be"
     (told,) = (line for line in result.output.splitlines() if line.startswith("left behind"))
     assert sorted(told.rpartition(": ")[2].split(", ")) == sorted(made)
+
+
+def test_scenarios_of_a_program_take_the_same_places_one_after_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    options = ["-o", f"command={sys.executable} -S {STRICT}", "-o", f'config={{"path": "{path}", "hardDelete": true}}']
+    result = runner.invoke(app, ["check", "command", *options, "--only", "acknowledge"])
+    assert result.exit_code == 0 and "3 of 3 scenarios passed" in result.output, result.output
+    with sqlite3.connect(path) as db:
+        names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        made = [name for name in names if "everview_check_" in name]
+        filled = [name for name in made if db.execute(f'SELECT count(*) FROM "{name}"').fetchone() != (0,)]
+    assert len(made) == 3 and not filled
 
 
 @pytest.mark.parametrize("codec", ["json", "proto"])

@@ -32,7 +32,7 @@ SCHEMA = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
 
 OURS = ["sqlite", "postgres", "delta", "parquet", "redis"]
 KAFKA = "kafka"  # its broker stands in for one, and fences no producer off
-PROGRAM = "command"  # ours as a program empties nothing when it is to begin anew
+PROGRAM = "command"
 Make = Callable[[str], Endpoint]
 
 
@@ -177,7 +177,7 @@ def test_a_copy_of_a_running_environment_is_refused_once_that_has_gone_on(copied
     two.close()
 
 
-@pytest.mark.parametrize("copied", [*OURS, KAFKA], indirect=True)
+@pytest.mark.parametrize("copied", [*OURS, KAFKA, PROGRAM], indirect=True)
 def test_the_refused_copy_delivers_anew(copied: Place) -> None:
     one = copied.open("one")
     one.sink.start()

@@ -87,7 +87,8 @@ def check(
 
     Each scenario delivers a ledger whose every slip shows, while the runtime crashes, stalls, repeats itself, is taken
     over, split or joined; then what the endpoint holds is compared with the source. Places of its own are used, and
-    removed; for those of a program `--clean` says how, because the protocol has no word for it. What stays is named. A
+    removed; for those of a program `--clean` says how, because the protocol has no word for it. Without it, the program
+    is told to begin anew after each scenario, which empties its places for the next. What stays is named. A
     program is asked for its rows by loading them. Those of the append-only binding, which cannot be loaded, are only
     compared where `--read` says how they are read.
 
@@ -144,7 +145,7 @@ def _report(results: list[Result]) -> None:
     printer.note(f"{passed} of {len(ran)} scenarios passed, {len(results) - len(ran)} do not apply")
     if uncompared := sorted({name for each in ran for name in each.uncompared}):
         printer.note(f"not compared: {', '.join(uncompared)}, which cannot be loaded; --read says how it is read")
-    if left := [place for each in ran for place in each.left]:
+    if left := list(dict.fromkeys(place for each in ran for place in each.left)):
         printer.note(f"left behind, because --clean does not say how to remove them: {', '.join(left)}")
 
 

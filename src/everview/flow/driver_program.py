@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -15,7 +16,7 @@ from everview.flow.contract import Binding, Spec
 from everview.flow.documents import objects
 from everview.flow.drivers.contract import Driver, Option
 from everview.flow.drivers.registry import driver_class
-from everview.flow.errors import ProtocolViolation
+from everview.flow.errors import InvalidMaterialization, ProtocolViolation
 from everview.flow.keyrange import KeyRange
 
 BATCH_ROWS = 1000
@@ -81,7 +82,26 @@ def _apply(name: str, said: dict[str, Any]) -> dict[str, Any]:
         last = wire.spec_from_json(said.get("lastMaterialization") or {}, name)
         driver.forget(last)
         return {"applied": {"actionDescription": "forgotten"}}
+    if _begins_anew(said):
+        driver.reset(spec)
+        return {"applied": {"actionDescription": "emptied"}}
     return {"applied": {"actionDescription": driver.apply(spec)}}
+
+
+def _begins_anew(said: Mapping[str, Any]) -> bool:
+    """Whether all places are to be filled anew: their counts of backfills are higher than when last applied."""
+    last = {json.dumps(each.get("resourcePath")): each for each in _bindings(said.get("lastMaterialization"))}
+    anew = []
+    for each in _bindings(said["materialization"]):
+        before = last.get(json.dumps(each.get("resourcePath")))
+        anew.append(before is not None and int(each.get("backfill", 0)) > int(before.get("backfill", 0)))
+    if any(anew) and not all(anew):
+        raise InvalidMaterialization("this driver fills all its places anew, or none", hint="backfill all bindings")
+    return any(anew)
+
+
+def _bindings(materialization: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    return list((materialization or {}).get("bindings") or ())
 
 
 def _converse(name: str, said: dict[str, Any], codec: Codec, incoming: BinaryIO, outgoing: BinaryIO) -> None:

@@ -48,7 +48,7 @@ class Endpoint:
     fenced: bool = True  # a zombie can change nothing
     aborts: bool = True  # what was not committed is not seen
     clean: Callable[[], None] = field(default=lambda: None)
-    left: tuple[str, ...] = ()  # places that `clean` cannot remove
+    left: tuple[str, ...] = ()  # places that `clean` cannot remove; they are emptied, and used again
 
     @property
     def uncompared(self) -> tuple[str, ...]:
@@ -159,6 +159,15 @@ class Harness:
                 found, expected = without_repeats(found), without_repeats(expected)
             if found != expected:
                 raise Wrong(f"binding {name} is wrong", detail=_difference(found, expected))
+
+    def empty(self) -> bool:
+        """Have a program begin anew, with nothing to deliver. Gives whether its places are empty then."""
+        driver = self.endpoint.driver
+        again = driver.again(self.spec, anew=True)
+        driver.prepare(again, self.spec, self.log.state())
+        self.spec = again
+        keyed = [(at, binding) for at, binding in enumerate(again.bindings) if not binding.delta_updates]
+        return not any(self._load(at, binding) for at, binding in keyed)
 
     def _load(self, at: int, binding: Binding) -> list[tuple[Document, bool]]:
         """What the endpoint gives when asked for every key that there may be."""
