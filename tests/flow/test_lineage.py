@@ -200,6 +200,26 @@ def test_the_refused_copy_delivers_anew(copied: Place) -> None:
 
 
 @pytest.mark.parametrize("copied", [*OURS, PROGRAM], indirect=True)
+def test_dropping_the_refused_sink_leaves_the_others_checkpoints(copied: Place) -> None:
+    one = copied.open("one")
+    one.sink.start()
+    assert one.sink.wait(one.write((2, "of one")), 20)
+    two = copied.open("two")
+    two.sink.start()
+    eventually(two.is_refused)
+    with pytest.raises(TakenOver, match="another copy"):
+        two.sink.drop()
+    two.close()
+    one.close()
+    again = copied.open("one")
+    again.sink.start()
+    assert again.sink.wait(again.write((4, "of one")), 20), again.sink.status()
+    assert copied.rows(again) == [(1, "a"), (2, "of one"), (4, "of one")]
+    again.sink.drop()
+    again.environment.close()
+
+
+@pytest.mark.parametrize("copied", [*OURS, PROGRAM], indirect=True)
 def test_restarts_are_no_strangers(copied: Place) -> None:
     for number in range(4):
         again = copied.open("one")

@@ -29,6 +29,7 @@ from everview.flow.drivers.registry import open_driver
 from everview.flow.errors import DriverFailed, InvalidMaterialization
 from everview.flow.joint_worker import JointWorker
 from everview.flow.keyrange import SPLITS_MAX, WHOLE, KeyRange, check_partition
+from everview.flow.lineage import Owner, taken_over
 from everview.flow.protocol import DriverState, StateUpdate
 from everview.flow.recovery_log import RecoveryLog, updated
 from everview.flow.reduction import LAST_WRITE_WINS, Reduction
@@ -139,6 +140,8 @@ class Materialization:
         self._begins_anew = bool(note.get("anew"))
         self._last_config: Mapping[str, Any] | None = note.get("last")  # which a program was applied with, if outdated
         self._watch: DriftWatch | None = None
+        self._was_fenced = False  # when it was halted
+        self._last_owner: Owner | None = None
         self._beginning = threading.Lock()
         self.ranges = [KeyRange.parse(each) for each in note["ranges"]]
 
@@ -331,16 +334,23 @@ class Materialization:
 
         A worker that is left behind cannot commit once the materialization is dropped or another has its keys.
         """
+        self._was_fenced = self.status().state is State.FENCED
         self.pause(HALT_S)
 
     def let_go(self) -> list[Command]:
+        self._last_owner = self._log.owner([each.collection for each in self._spec.bindings])
         return let_go(self._environment, self.name)
 
     def forget(self) -> None:
-        """It was dropped, with all that `let_go` names: let the endpoint forget it, too."""
+        """It was dropped, with all that `let_go` names: let the endpoint forget it, too.
+
+        TakenOver if another copy of the environment delivers there now: what is kept there is that one's.
+        """
         self._state = State.DROPPED
+        if self._driver.foreign and self._was_fenced:  # which cannot be asked without fencing others off
+            raise taken_over(self.name, "the connector was not told that this sink is gone")
         with _hidden(self._driver):
-            self._driver.forget(self._spec)
+            self._driver.forget(self._spec, self._last_owner)
 
     close = pause
 

@@ -203,16 +203,17 @@ class RecoveryLog:
             new = replace(row, checkpoint=checkpoint, acknowledged=checkpoint, settled=True)
             self._environment.commit(self._put(new))
 
-    def owner(self, row: OwnedRange, collections: Sequence[GlobalId]) -> Owner:
+    def owner(self, collections: Sequence[GlobalId], row: OwnedRange | None = None) -> Owner:
         """This process as whoever delivers all ranges, for endpoints that say who delivered last and not which range.
 
         A process that has signed there has opened a range, whose row names it until another has signed.
         """
         with self._lock:
-            rows = [*self.rows(), row]
+            rows = [*self.rows(), *([] if row is None else [row])]
         known = frozenset(each for one in rows for each in one.lineages)
-        reached = max(self._began_at(collections), *(each.checkpoint.highest for each in rows))
-        return Owner(self._name, self.lineage, row.generation, known, reached)
+        reached = max([self._began_at(collections), *(each.checkpoint.highest for each in rows)])
+        generation = max((each.generation for each in rows), default=0) if row is None else row.generation
+        return Owner(self._name, self.lineage, generation, known, reached)
 
     def check_lineage(self, row: OwnedRange, found: Checkpoint, collections: Sequence[GlobalId]) -> None:
         """An error unless a checkpoint of the endpoint was written for the collections of this environment."""

@@ -143,7 +143,7 @@ class Task:
 
     def _converse(self) -> None:
         """Begin, with the range taken over in the log."""
-        owner = self._log.owner(self._row, [each.collection for each in self.spec.bindings])
+        owner = self._log.owner([each.collection for each in self.spec.bindings], self._row)
         request = protocol.Open(self.spec, self.range, self._row.state, owner)
         self._conversation.observe(request)
         self._channel = self._delivery.connect(request)

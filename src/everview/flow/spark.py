@@ -81,7 +81,7 @@ class _CapturingLog:
     def check(self, row: OwnedRange) -> None:
         return None
 
-    def owner(self, row: OwnedRange, collections: Any) -> Owner:
+    def owner(self, collections: Any, row: OwnedRange | None = None) -> Owner:
         return self._owner
 
     def check_lineage(self, row: OwnedRange, found: Checkpoint, collections: Any) -> None:
@@ -156,7 +156,7 @@ class Rounds:
             if repeatable:
                 row = self._log.intend(row, target)
             self._log.check(row)
-            owner = self._log.owner(row, [each.collection for each in self._spec.bindings])
+            owner = self._log.owner([each.collection for each in self._spec.bindings], row)
             jobs.append(_Job(self._spec, row, position, target, self._stall_s, owner))
             updates = [_payload(self._source.read(binding, position, target)) for binding in self._spec.bindings]
             payloads.append({"split": number, "payloads": updates})

@@ -38,6 +38,7 @@ from everview.flow.drivers.contract import (
 from everview.flow.drivers.secrets import HIDDEN, secrets_in
 from everview.flow.errors import DriverFailed, FlowError, InvalidMaterialization
 from everview.flow.keyrange import KeyRange
+from everview.flow.lineage import Owner
 from everview.flow.protocol import DriverState, Open, StateUpdate
 from everview.flow.wire import PROTOCOL, state_update
 
@@ -217,7 +218,7 @@ class CommandDriver(Driver):
             layouts = [replace(each, document=True) for each in layouts]
         return ProgramChannel(self._launch, request, opening, layouts)
 
-    def forget(self, spec: Spec) -> None:
+    def forget(self, spec: Spec, owner: Owner | None = None) -> None:
         """Tell the program that no bindings are left. Delivered data stay."""
         if spec.described is None:
             return

@@ -23,6 +23,7 @@ from everview.flow.contract import Binding, Spec
 from everview.flow.drivers.secrets import hidden, secrets_of
 from everview.flow.errors import InvalidMaterialization, MissingLibrary
 from everview.flow.keyrange import KeyRange
+from everview.flow.lineage import Owner
 from everview.flow.protocol import DriverState, Open, StateUpdate
 
 CENSUS_S = 30.0  # how long rows are counted at most
@@ -247,8 +248,11 @@ class Driver(ABC):
         """Count what the bindings hold, at one moment; None if nothing was committed yet."""
         raise NotImplementedError("only some endpoints can count")
 
-    def forget(self, spec: Spec) -> None:
-        """The materialization is dropped: remove what was kept for it beside the data."""
+    def forget(self, spec: Spec, owner: Owner | None = None) -> None:
+        """The materialization is dropped: remove what was kept for it beside the data.
+
+        TakenOver, and nothing is removed, if that is another copy's of the environment now.
+        """
         return None
 
     def shown(self, name: str, value: str) -> str | None:

@@ -109,12 +109,15 @@ class DeltaDriver(StagedDriver):
         tables = [_Table(self._storage, each) for each in spec.bindings]
         return DeltaTransactor(tables, spec, range, state, owner)
 
-    def forget(self, spec: Spec) -> None:
-        for binding in spec.bindings:
-            if _is_table(str(binding.resource["path"]), self._storage):
-                table = _Table(self._storage, binding)
-                with table.turn:
-                    _sign(table.open(), {_by(spec): NOBODY})
+    def forget(self, spec: Spec, owner: Owner | None = None) -> None:
+        paths = [(str(each.resource["path"]), each) for each in spec.bindings]
+        tables = [_Table(self._storage, each) for path, each in paths if _is_table(path, self._storage)]
+        for table in tables:
+            if owner is not None:
+                owner.check(_ledger(table.open(), spec, str(WHOLE)).mark)
+        for table in tables:
+            with table.turn:
+                _sign(table.open(), {_by(spec): NOBODY})
 
 
 class _Table:

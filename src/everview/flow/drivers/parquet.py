@@ -85,9 +85,13 @@ class ParquetDriver(StagedDriver):
         folders = [self._folder(each) for each in spec.bindings]
         return ParquetTransactor(folders, spec, range, state, owner, confined=self.config[CONFINED.name])
 
-    def forget(self, spec: Spec) -> None:
-        for binding in spec.bindings:
-            _Ledgers(self._folder(binding) / STAGED, spec.name).remove()
+    def forget(self, spec: Spec, owner: Owner | None = None) -> None:
+        ledgers = [_Ledgers(self._folder(each) / STAGED, spec.name).read() for each in spec.bindings]
+        for each in ledgers:
+            if owner is not None:
+                owner.check(each.mark)
+        for each in ledgers:
+            each.remove()
 
     def _folder(self, binding: Binding) -> Path:
         folder = Path(self.config["path"]) / str(binding.resource.get("folder", "."))

@@ -90,8 +90,10 @@ class RedisDriver(contract.Driver):
                 for piece in chunks(found, COMMANDS_MAX):
                     _call(lambda piece=piece: client.delete(*piece))
 
-    def forget(self, spec: Spec) -> None:
+    def forget(self, spec: Spec, owner: Owner | None = None) -> None:
         with _client(self.config["url"]) as client:
+            if owner is not None:
+                owner.check(_read_mark(client, spec))
             _call(lambda: client.delete(_fences(spec), _mark(spec)))
 
 
@@ -121,8 +123,7 @@ class RedisTransactor(contract.Transactor):
 
     def _check_mark(self, pipeline: Any) -> Checkpoint | None:
         """TakenOver if another copy of the environment has delivered last. Gives the mark."""
-        found = pipeline.get(_mark(self._spec))
-        mark = None if found is None else Checkpoint.decode(found.decode())
+        mark = _read_mark(pipeline, self._spec)
         if self._owner is not None:
             self._owner.check(mark)
         return mark
@@ -195,6 +196,11 @@ def _fences(spec: Spec) -> str:
 
 def _mark(spec: Spec) -> str:
     return f"everview:mark:{spec.name}"
+
+
+def _read_mark(client: Any, spec: Spec) -> Checkpoint | None:
+    found = _call(lambda: client.get(_mark(spec)))
+    return None if found is None else Checkpoint.decode(found.decode())
 
 
 def _client(url: str) -> Any:

@@ -26,6 +26,7 @@ from everview.flow.drivers import contract
 from everview.flow.errors import Drifted, DuplicateKey, FencedOff, InvalidMaterialization, Retracted
 from everview.flow.fencing import OwnedRange, carve
 from everview.flow.keyrange import WHOLE, KeyRange
+from everview.flow.lineage import Owner
 from everview.flow.protocol import DriverState
 from everview.quoting import identifier
 
@@ -189,8 +190,11 @@ class SqlDriver(contract.Driver):
                 rows.append(db.execute(count).fetchone()[0] if there else None)
         return contract.Census(Checkpoint.merged(checkpoints), tuple(rows)) if checkpoints else None
 
-    def forget(self, spec: Spec) -> None:
-        with self.connected(spec.name) as db:
+    def forget(self, spec: Spec, owner: Owner | None = None) -> None:
+        with self.connected(spec.name) as db, self.transaction(db, spec.name):
+            if owner is not None and self.table_columns(db, CHECKPOINTS)[0]:
+                for each in self._checkpoints(db, spec):
+                    owner.check(each)
             db.execute(f"DELETE FROM {CHECKPOINTS} WHERE materialization = {self.parameter}", [spec.name])
 
 
