@@ -43,9 +43,12 @@ def parse(text: str) -> Statement:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
         text = pieces[0] if pieces else SqlText("")
     words = Words(text)
-    statement = _statement(words)
-    words.expect_end()
-    return statement
+    try:
+        statement = _statement(words)
+        words.expect_end()
+        return statement
+    finally:
+        words.close()
 
 
 def _statement(words: Words) -> Statement:

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from everview.compute.functions.numbers import integer_of
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
-from everview.compute.sql.lexer import NESTING, SqlText, Token
+from everview.compute.sql.lexer import NESTING, SqlText, Token, let_go
 
 T = TypeVar("T")
 Path = tuple[str, ...]
@@ -24,6 +24,7 @@ RESERVED = frozenset(
         *("union", "unique", "using", "values", "when", "where", "with"),
     )
 )
+_COPIED = 1 << 14  # words at a time
 
 
 class Words:
@@ -33,8 +34,13 @@ class Words:
         given = text if isinstance(text, SqlText) else SqlText(text)
         behind = given.offset + len(given)
         self._text, self._offset = given, given.offset
-        self._tokens = [*given.take_tokens(), Token("end", "", TokenType.SENTINEL, "", behind, behind - 1)]
+        self._tokens = given.take_tokens()
+        self._tokens.append(Token("end", "", TokenType.SENTINEL, "", behind, behind - 1))
         self._at = 0
+
+    def close(self) -> None:
+        """Let go of the words, of which there may be many."""
+        let_go(self._tokens)
 
     @property
     def next(self) -> Token:
@@ -184,7 +190,9 @@ class Words:
         return ""
 
     def _between(self, first: int, behind: int) -> SqlText:
-        words = self._tokens[first:behind]
+        words: list[Token] = []
+        for place in range(first, behind, _COPIED):  # all at once would hold up everyone
+            words += self._tokens[place : min(behind, place + _COPIED)]
         start = self._tokens[first].start
         end = words[-1].end + 1 if words else start
         return SqlText(self._text[start - self._offset : end - self._offset], start, words)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, overload
 
 from sqlglot.dialects.postgres import Postgres
@@ -67,6 +67,7 @@ _NEXT = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _CHECK_EVERY = 4_096  # words
+_LET_GO = 512  # words at a time
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 _LETTER = re.compile(r"[A-Za-z_\u0080-\U0010ffff]\w*")
 _OTHER_BASES_MAX = 1_000  # digits
@@ -207,7 +208,13 @@ def _digits(number: str, text: str, place: int, at: int) -> str:
     return "9" * len(number) if len(digits) > _OTHER_BASES_MAX else str(int(digits, 0))
 
 
-def for_parser(words: Sequence[Token]) -> list[Token]:
+def let_go(words: list[Token]) -> None:
+    """Empty a list that nobody needs any more, piece by piece: to let go of all at once would hold up everyone."""
+    while words:
+        del words[-_LET_GO:]
+
+
+def for_parser(words: Iterable[Token]) -> list[Token]:
     """The words as sqlglot's parser wants them: a parameter is two, and keywords of two words are one."""
     found: list[Token] = []
     before: dict[str, TokenType] | None = None  # the second words that would make one keyword with the last word

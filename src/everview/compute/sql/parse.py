@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import TokenType
 from everview.compute.cancel import check_wanted
 from everview.compute.sql.clauses import check_read, watch
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, too_complex
-from everview.compute.sql.lexer import KEYWORDS, SqlText, Token, for_parser, tokens
+from everview.compute.sql.lexer import KEYWORDS, SqlText, Token, for_parser, let_go, tokens
 
 Tree: TypeAlias = Any  # a node of sqlglot's, whose classes are many and loosely typed
 
@@ -42,7 +42,6 @@ _BEHIND_ITEMS = (TokenType.COMMA, TokenType.R_PAREN)
 # How often the parser may read a statement's words again, on the average, before it is refused.
 _READ_AGAIN_TIMES, _READ_AGAIN_MIN = 64, 10_000
 _CHECK_EVERY = 4_096  # words
-_LET_GO = 512  # words or nodes
 _LONG = 20_000  # characters of a statement
 _POSITION = "everview position"  # where a node keeps what `position_of` found
 _CONSTANTS = frozenset([exp.Literal, exp.Null, exp.Boolean])  # most of a long statement, with nothing inside
@@ -246,7 +245,9 @@ def query_tree(text: str) -> Iterator[Tree]:
 def _parsed(text: str, method: Callable[[Any], Tree | None], before: Sequence[Token] = ()) -> Tree:
     """Parse all of a text, after the words `before`, with one of the parser's methods."""
     given = text if isinstance(text, SqlText) else SqlText(text)
-    words = for_parser([*before, *given.take_tokens()])
+    taken = given.take_tokens()
+    words = for_parser(itertools.chain(before, taken))
+    let_go(taken)
     parser = EverviewSql.Parser(dialect=EverviewSql())
     try:
         trees = [tree for tree in parser._parse(method, words, text) if tree is not None]
@@ -260,9 +261,10 @@ def _parsed(text: str, method: Callable[[Any], Tree | None], before: Sequence[To
             position=found["start"] + 1 if "start" in found else None,
         ) from error
     finally:
+        copied = parser._tokens
         parser.reset()
-        while words:  # to let go of all at once would hold up everyone
-            del words[-_LET_GO:]
+        let_go(copied)
+        let_go(words)
     if len(trees) != 1:
         raise SqlError(SYNTAX_ERROR, "a statement or an expression was expected")
     return watch(trees[0])
