@@ -45,6 +45,7 @@ from everview.storage.contract import (
     Put,
     ReadCapability,
     Renew,
+    TakeId,
     UpdateAndDowngrade,
     Updates,
     WriteCapability,
@@ -245,7 +246,8 @@ class Storage(RuleBasedStateMachine):
             self.create(at, lease, key)
 
     def create(self, at: int, lease: int | None, key: list[str] | None) -> None:
-        (id,) = self.env.commit(AllocateId("u"))
+        drawn = len(self.model) % 2 == 0
+        id = self.env.draw_id() if drawn else self.env.commit(AllocateId("u"))[0]
         assert id not in self.model
 
         def change(results: list[Any]) -> None:
@@ -255,7 +257,8 @@ class Storage(RuleBasedStateMachine):
             self.hold(read, lease)
             self.hold(write, lease)
 
-        self.commit([Create(id, SCHEMA, key=key, at=at, lease_ms=lease)], change)
+        create = Create(id, SCHEMA, key=key, at=at, lease_ms=lease)
+        self.commit([create, TakeId(id)] if drawn else [create], change)
 
     @rule(index=indexes)
     def create_again(self, index: int) -> None:
