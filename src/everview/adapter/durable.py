@@ -15,12 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 
 from everview.adapter.catalog.items import Subscription
-from everview.adapter.errors import (
-    INVALID_PARAMETER_VALUE,
-    OBJECT_IN_USE,
-    OBJECT_NOT_READY,
-    WRONG_OBJECT_TYPE,
-)
+from everview.adapter.errors import INVALID_PARAMETER_VALUE, OBJECT_IN_USE, OBJECT_NOT_READY, WRONG_OBJECT_TYPE
 from everview.adapter.retention import FOR_EVER_MS, shown_retention
 from everview.adapter.statement_context import StatementContext
 from everview.adapter.statements import nodes

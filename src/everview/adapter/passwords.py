@@ -37,12 +37,12 @@ class Verifier:
         return f"{MECHANISM}${self.iterations}:{salt}${stored}:{server}"
 
 
-def make_verifier(password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> str:
+def make_verifier(password: str, *, salt: bytes | None = None) -> str:
     """Make the verifier of a password, in PostgreSQL's notation."""
     salt = secrets.token_bytes(SALT_BYTES) if salt is None else salt
-    salted = hashlib.pbkdf2_hmac("sha256", saslprep(password).encode(), salt, iterations)
+    salted = hashlib.pbkdf2_hmac("sha256", saslprep(password).encode(), salt, ITERATIONS)
     stored = hashlib.sha256(_hmac(salted, b"Client Key")).digest()
-    return str(Verifier(iterations, salt, stored, _hmac(salted, b"Server Key")))
+    return str(Verifier(ITERATIONS, salt, stored, _hmac(salted, b"Server Key")))
 
 
 def parse_verifier(text: str) -> Verifier | None:
@@ -57,7 +57,7 @@ def parse_verifier(text: str) -> Verifier | None:
     iterations = int(match[1])
     if iterations < 1 or not salt or len(stored) != KEY_BYTES or len(server) != KEY_BYTES:
         return None
-    return Verifier(iterations, salt, stored, server)
+    return Verifier(ITERATIONS, salt, stored, server)
 
 
 def verifier_of(password: str) -> str:

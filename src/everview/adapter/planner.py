@@ -107,7 +107,9 @@ class Planner:
         host = host or SessionBinding(around)
         names = Names(around, pins=pins)
         with _binding(host, around, stored=pins is not None):
-            plan = sql.plan(_tree_or_text(query), names)
+            if isinstance(query, nodes.Named):
+                query = compose.relation(query.path, query.columns, query.position)
+            plan = sql.plan(query, names)
         if indexed:
             plan = replace(plan, relation=_from_indexes(plan.relation, around.catalog))
         return self._bound(plan, names, host)
@@ -306,10 +308,6 @@ class Planner:
             return replace(part, id=new[part.id]) if isinstance(part, ir.Let) else part
 
         return ir.transform(relation, look)
-
-
-def _tree_or_text(query: QuerySource) -> str | Tree:
-    return compose.relation(query.path, query.columns, query.position) if isinstance(query, nodes.Named) else query
 
 
 def _undecided(relation: Relation, change: Change | None) -> bool:

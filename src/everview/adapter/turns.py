@@ -41,13 +41,12 @@ class Entry(Claim):
     size: int = 1
 
 
-def _full() -> SqlError:
-    return SqlError(CONFIGURATION_LIMIT, f"more than {QUEUE_MAX} writes are waiting", hint="try again later")
-
-
 class Turns(Queue[Claim, Entry]):
     def __init__(self) -> None:
-        super().__init__(QUEUE_MAX, _full)
+        super().__init__(
+            QUEUE_MAX,
+            lambda: SqlError(CONFIGURATION_LIMIT, f"more than {QUEUE_MAX} writes are waiting", hint="try again later"),
+        )
         self._held: list[Claim] = []  # claims, and groups of writes that are being committed
 
     @contextmanager

@@ -12,33 +12,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from everview.adapter import errors
 from everview.adapter.catalog.items import Connection, Item, Schema, Sink
 from everview.adapter.catalog.specs import Delivered, DriverSink, StreamSink
 from everview.adapter.connection_kinds import CONNECTIONS
 from everview.adapter.connections import check_connects
 from everview.adapter.contract import Done, Result
-from everview.adapter.errors import (
-    CONFIGURATION_LIMIT,
-    CONNECTION_FAILURE,
-    INVALID_PARAMETER_VALUE,
-    UNDEFINED_OBJECT,
-    WRONG_OBJECT_TYPE,
-    sql_error,
-)
 from everview.adapter.execute.alterations import existing
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import deliverable, exists
 from everview.adapter.execute.ownership import check_may_reach, check_owner
 from everview.adapter.secrets import masked, shown_arguments, without_passwords
-from everview.adapter.sinks.definition import (
-    bindings,
-    named,
-    parted,
-    place_of,
-    place_options,
-    seen_collections,
-    unique_name,
-)
+from everview.adapter.sinks import definition
 from everview.adapter.sinks.materialized import MaterializedDelivery
 from everview.adapter.sinks.streamed import StreamOptions
 from everview.adapter.statements import nodes
@@ -95,16 +80,16 @@ def _connection(context: Context, statement: nodes.CreateSink) -> Connection | N
         raise unsupported(f"a connection of a sink into {into.kind.upper()}", hint=hint)
     connection = check_connects(context.around.relation(into.connection), into.kind)
     check_owner(context, connection)
-    config, _, _ = parted(into.kind, {**into.arguments, **statement.options})
+    config, _, _ = definition.parted(into.kind, {**into.arguments, **statement.options})
     if own := sorted({*config} & CONNECTIONS[connection.to].sink_settings):
-        raise SqlError(INVALID_PARAMETER_VALUE, f'{own[0].upper()} is what connection "{connection.name}" says')
+        raise SqlError(errors.INVALID_PARAMETER_VALUE, f'{own[0].upper()} is what connection "{connection.name}" says')
     return connection
 
 
 def _taken(context: Context, statement: nodes.CreateSink) -> Schema | None:
     """The schema for the sink. None if a sink of this name exists and IF NOT EXISTS was given."""
     if len(context.around.catalog.of(Sink)) >= SINKS_MAX:
-        raise SqlError(CONFIGURATION_LIMIT, f"there are {SINKS_MAX} sinks already")
+        raise SqlError(errors.CONFIGURATION_LIMIT, f"there are {SINKS_MAX} sinks already")
     schema = context.around.schema_for(statement.path)
     return None if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists) else schema
 
@@ -114,7 +99,7 @@ def _collection(context: Context, path: Path) -> Item:
     item = deliverable(context.around, path, "sink from")
     if item.replaces is not None:
         detail = "it is a replacement that was not applied yet"
-        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a sink from "{item.name}"', detail=detail)
+        raise SqlError(errors.WRONG_OBJECT_TYPE, f'cannot create a sink from "{item.name}"', detail=detail)
     return item
 
 
@@ -130,13 +115,15 @@ def _failures(collections: Sequence[Item], kind: str) -> Iterator[None]:
     except SqlError:
         raise
     except EverviewError as error:
-        found = sql_error(error)
-        texts = [None if text is None else shown(named(text, collections)) for text in (found.detail, found.hint)]
-        message = shown(named(found.message, collections))
+        found = errors.sql_error(error)
+        texts = [
+            None if text is None else shown(definition.named(text, collections)) for text in (found.detail, found.hint)
+        ]
+        message = shown(definition.named(found.message, collections))
         raise SqlError(found.sqlstate, message, detail=texts[0], hint=texts[1]) from None
     except Exception as error:  # of a library that speaks to a destination
         message = "the destination failed"
-        raise SqlError(CONNECTION_FAILURE, message, detail=masked(f"{type(error).__name__}: {error}")) from None
+        raise SqlError(errors.CONNECTION_FAILURE, message, detail=masked(f"{type(error).__name__}: {error}")) from None
 
 
 # Materializations
@@ -147,14 +134,14 @@ def _create_materialization(
 ) -> None:
     coordinator, kind = context.coordinator, statement.into.kind
     given = {**absolute(statement.into.arguments), **statement.options}
-    config, resource, options = parted(kind, given)
+    config, resource, options = definition.parted(kind, given)
     delivered = _delivered(statement, collections, resource)
     by = None if connection is None else connection.id
-    sink = DriverSink(kind, unique_name(statement.path[-1]), config, delivered, options, connection=by)
+    sink = DriverSink(kind, definition.unique_name(statement.path[-1]), config, delivered, options, connection=by)
     config = coordinator.connections.config_of(sink)
     _refuse_second(context, sink)
     environment = coordinator.environment
-    bound = bindings(environment, sink, collections)
+    bound = definition.bindings(environment, sink, collections)
     driver, spec = Materialization.validate(environment, sink.name, kind, config, bound)
     state = Materialization.prepare(driver, spec)
     with coordinator.catalog.lock:
@@ -191,16 +178,16 @@ def _delivered(
     """Where each collection goes, and how. `resource` is what stands behind INTO: for a sink of one collection."""
     kind, several = statement.into.kind, len(collections) > 1
     if len(collections) > COLLECTIONS_MAX:
-        raise SqlError(CONFIGURATION_LIMIT, f"a sink has at most {COLLECTIONS_MAX} collections")
-    if several and (misplaced := {*statement.into.arguments, *statement.options} & place_options(kind)):
+        raise SqlError(errors.CONFIGURATION_LIMIT, f"a sink has at most {COLLECTIONS_MAX} collections")
+    if several and (misplaced := {*statement.into.arguments, *statement.options} & definition.place_options(kind)):
         name = min(misplaced).upper()
         hint = f"write it behind each collection: FROM {collections[0].name} ({name} '…') KEY (…), …"
         message = f"{name} says where one collection goes, and the sink has {len(collections)}"
-        raise SqlError(INVALID_PARAMETER_VALUE, message, hint=hint)
+        raise SqlError(errors.INVALID_PARAMETER_VALUE, message, hint=hint)
     found = []
     for each, collection in zip(statement.collections, collections, strict=True):
         given = absolute(each.place)
-        own = place_of(kind, collection.name, given)
+        own = definition.place_of(kind, collection.name, given)
         if twice := sorted({*own} & {*resource}):
             raise SqlError(SYNTAX_ERROR, f"option {twice[0].upper()} specified more than once")
         found.append(Delivered(collection.id, {**resource, **own}, each.key, each.delta_updates, each.reductions))
@@ -244,7 +231,7 @@ def _item(
         return None
     for each in (*collections, *(() if connection is None else (connection,))):
         if coordinator.catalog.state.items.get(each.id) != each:
-            raise SqlError(UNDEFINED_OBJECT, f'"{each.name}" was changed or dropped meanwhile', hint="try again")
+            raise SqlError(errors.UNDEFINED_OBJECT, f'"{each.name}" was changed or dropped meanwhile', hint="try again")
     ids = tuple(dict.fromkeys(each.id for each in collections))
     pins = coordinator.catalog.state.pins(ids)
     id, owner = coordinator.catalog.draw_id(), context.around.user
@@ -264,10 +251,10 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collections: S
     if said.place:
         hint = "options of a change stream stand behind INTO and WITH"
         message = f'{min(said.place).upper()} does not say where "{collection.name}" goes'
-        raise SqlError(INVALID_PARAMETER_VALUE, message, hint=hint)
+        raise SqlError(errors.INVALID_PARAMETER_VALUE, message, hint=hint)
     if said.key or said.delta_updates or said.reductions:
         hint = "leave KEY, DELTA UPDATES and REDUCE out"
-        raise SqlError(INVALID_PARAMETER_VALUE, "a change stream tells every change as it is", hint=hint)
+        raise SqlError(errors.INVALID_PARAMETER_VALUE, "a change stream tells every change as it is", hint=hint)
     widened = next((each.name for each in collection.columns if each.earlier), None)
     if widened is not None:  # the stream begins with the past, in which the column is elsewhere
         hint = f'make a materialized view of "{collection.name}", and a sink of that'
@@ -335,7 +322,7 @@ def alter_sink(context: Context, statement: nodes.AlterSink) -> Result:
         item = existing(context, Sink, statement.path, if_exists=statement.if_exists)
         if item is None:
             return _ALTERED
-        with _failures(seen_collections(coordinator.catalog.state, item), item.spec.kind):
+        with _failures(definition.seen_collections(coordinator.catalog.state, item), item.spec.kind):
             if statement.action == "set":
                 _set(context, statement, item)
             elif statement.action == "backfill":
@@ -370,7 +357,7 @@ def _backfill(context: Context, item: Sink) -> None:
     delivery = coordinator.sinks.get(item.id)
     if not isinstance(delivery, MaterializedDelivery):
         detail = "a change stream tells what happened" if isinstance(item.spec, StreamSink) else delivery.status().error
-        raise SqlError(WRONG_OBJECT_TYPE, f'sink "{item.name}" cannot be delivered anew', detail=detail)
+        raise SqlError(errors.WRONG_OBJECT_TYPE, f'sink "{item.name}" cannot be delivered anew', detail=detail)
     change = coordinator.catalog.change(context.around.user)
     change.alter(item, action="backfill")
     delivery.materialization.backfill(change.commands)
@@ -387,7 +374,7 @@ def _check_settings(context: Context, statement: nodes.AlterSink) -> None:
         return
     if not _is_confined(item):
         check_may_reach(context, "change how a sink delivers", "", absolute(statement.options))
-    collections = seen_collections(context.around.catalog, item)
+    collections = definition.seen_collections(context.around.catalog, item)
     environment = context.coordinator.environment
     with _failures(collections, item.spec.kind):
         if isinstance(item.spec, StreamSink):
@@ -396,7 +383,7 @@ def _check_settings(context: Context, statement: nodes.AlterSink) -> None:
         changed, config = _changed(item.spec, statement.options)
         if config:
             bound, whole = (
-                bindings(environment, changed, collections),
+                definition.bindings(environment, changed, collections),
                 context.coordinator.connections.config_of(changed),
             )
             Materialization.check_reach(environment, changed.name, changed.kind, whole, bound)
@@ -404,14 +391,16 @@ def _check_settings(context: Context, statement: nodes.AlterSink) -> None:
 
 def _changed(spec: DriverSink, given: Mapping[str, str]) -> tuple[DriverSink, dict[str, Any]]:
     """The sink with new settings, and those of them that say how its destination is reached."""
-    config, _, options = parted(spec.kind, given)
+    config, _, options = definition.parted(spec.kind, given)
     places = {each.name for each in driver_class(spec.kind).options if each.place}
-    if fixed := [name for name in given if name in places | place_options(spec.kind)]:
+    if fixed := [name for name in given if name in places | definition.place_options(spec.kind)]:
         hint = "create another sink, and drop this one"
-        raise SqlError(INVALID_PARAMETER_VALUE, f"{fixed[0].upper()} of a sink cannot be changed", hint=hint)
+        raise SqlError(errors.INVALID_PARAMETER_VALUE, f"{fixed[0].upper()} of a sink cannot be changed", hint=hint)
     if spec.connection is not None and (own := sorted({*config} & CONNECTIONS[spec.kind].sink_settings)):
         hint = "ALTER CONNECTION … SET changes it for all that use it"
-        raise SqlError(INVALID_PARAMETER_VALUE, f"{own[0].upper()} is what the sink's connection says", hint=hint)
+        raise SqlError(
+            errors.INVALID_PARAMETER_VALUE, f"{own[0].upper()} is what the sink's connection says", hint=hint
+        )
     return replace(spec, config={**spec.config, **config}, options={**spec.options, **options}), config
 
 
@@ -431,7 +420,7 @@ def _set(context: Context, statement: nodes.AlterSink, item: Sink) -> None:
     if set(statement.options) == {"splits"}:
         if not isinstance(delivery, MaterializedDelivery):
             detail = delivery.status().error
-            raise SqlError(WRONG_OBJECT_TYPE, f'sink "{item.name}" has no splits', detail=detail)
+            raise SqlError(errors.WRONG_OBJECT_TYPE, f'sink "{item.name}" has no splits', detail=detail)
         delivery.materialization.split(int(changed.options["splits"]), change.commands)
         coordinator.catalog.committed(change)
         return

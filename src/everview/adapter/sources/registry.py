@@ -12,11 +12,7 @@ from everview.sources.contract import SourceKind, Spec
 from everview.sources.generator.kind import LoadGeneratorKind
 from everview.sources.postgres.kind import PostgresKind
 
-_KINDS: tuple[SourceKind[Any], ...] = (
-    LoadGeneratorKind(),
-    *map(ChangeStreamKind, LOCATIONS.values()),
-    PostgresKind(),
-)
+_KINDS: tuple[SourceKind[Any], ...] = (LoadGeneratorKind(), *map(ChangeStreamKind, LOCATIONS.values()), PostgresKind())
 SOURCES: Mapping[str, SourceKind[Any]] = {each.name: each for each in _KINDS}
 
 

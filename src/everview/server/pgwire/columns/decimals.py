@@ -51,7 +51,9 @@ class Numbers:
                 group = rest * 10 ** (_GROUP - left)
             behind.append(group)
             left -= _GROUP
-        return np.stack(groups, axis=1), _stacked(behind, len(values))
+        return np.stack(groups, axis=1), np.stack(behind, axis=1) if behind else np.zeros(
+            (len(values), 0), dtype=np.int64
+        )
 
     def _of_text(self, column: pa.Array) -> tuple[Groups, Groups]:
         """Of numbers that take more than a word: Arrow writes down their digits."""
@@ -62,10 +64,6 @@ class Numbers:
         data = pc.ascii_lpad(texts, width, "0").buffers()[2]
         digits = np.frombuffer(data, np.uint8, width * len(column)).reshape(len(column), width) - _ZERO
         return _grouped(digits[:, : width - self.scale], left=True), _grouped(digits[:, width - self.scale :])
-
-
-def _stacked(groups: list[Groups], rows: int) -> Groups:
-    return np.stack(groups, axis=1) if groups else np.zeros((rows, 0), dtype=np.int64)
 
 
 def _grouped(digits: npt.NDArray[np.uint8], *, left: bool = False) -> Groups:

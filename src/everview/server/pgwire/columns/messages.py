@@ -108,11 +108,7 @@ def _copy_binary(columns: Sequence[Column], before: list[bytes]) -> Encode:
 
 
 def _arrays(table: pa.Table) -> list[pa.Array]:
-    return [_whole(each) for each in table.columns]
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return [each.chunk(0) if each.num_chunks == 1 else each.combine_chunks() for each in table.columns]
 
 
 def _framed(kind: bytes, rows: int, found: Sequence[Cells | Block], count: np.ndarray) -> bytes:
