@@ -255,3 +255,13 @@ def test_a_failing_view_ends_it_with_its_error(coordinator: Coordinator, table: 
         while subscriber.take() == []:
             pass
     assert caught.value.sqlstate == "22012"
+
+
+def test_what_is_computed_for_a_subscription_has_an_id_that_nobody_else_gets(
+    coordinator: Coordinator, table: SessionClient
+) -> None:
+    before = set(coordinator.environment.ids())
+    Subscriber(coordinator, "SUBSCRIBE TO (SELECT count(*) FROM t)")
+    made = {id for id in set(coordinator.environment.ids()) - before if id[1:].isdigit()}
+    assert made
+    assert all(int(id[1:]) < coordinator.environment.next_id for id in made), "the next process would try them all"

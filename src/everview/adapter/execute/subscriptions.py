@@ -32,7 +32,7 @@ from everview.compute.sql import query as sql
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.parse import parse_order
 from everview.compute.sql.scope import Collection
-from everview.storage.contract import Follow, GlobalId
+from everview.storage.contract import Follow, GlobalId, TakeId
 
 if TYPE_CHECKING:
     from everview.adapter.coordinator import Coordinator
@@ -151,7 +151,7 @@ def _feed(
         with coordinator.catalog.lock:
             id, reader = install(context, plan, bound)
             installed.append(id)
-            coordinator.environment.commit(Follow(reader, timeline.history_clock, 0))
+            coordinator.environment.commit(TakeId(id), Follow(reader, timeline.history_clock, 0))
         coordinator.timestamps.wait([id], start, context.session.interrupts, context.around.catalog, timeline)
     except BaseException:
         finish()  # also when it is canceled while the view is computed for the first time
