@@ -168,3 +168,32 @@ CREATE MATERIALIZED VIEW
 k
 4
 5
+
+> CREATE TABLE others (k int, ms bigint)
+CREATE TABLE
+
+> INSERT INTO others VALUES (1, 5), (2, 7000000000000), (4, NULL)
+INSERT 0 3
+
+> CREATE MATERIALIZED VIEW some_later AS SELECT k FROM bounds WHERE mz_now() < ANY (SELECT ms FROM others) AND k < 3
+CREATE MATERIALIZED VIEW
+
+> CREATE MATERIALIZED VIEW all_earlier AS SELECT k FROM bounds b WHERE mz_now() > ALL (SELECT ms FROM others o WHERE o.k = b.k)
+CREATE MATERIALIZED VIEW
+
+> CREATE MATERIALIZED VIEW not_all AS SELECT k FROM bounds b WHERE k = 3 OR NOT mz_now() > ALL (SELECT ms FROM others o WHERE o.k = b.k)
+CREATE MATERIALIZED VIEW
+
+> SELECT 'some' AS v, k FROM some_later UNION ALL SELECT 'all', k FROM all_earlier UNION ALL SELECT 'not', k FROM not_all ORDER BY 1, 2
+v|k
+all|1
+all|3
+all|5
+all|6
+not|2
+not|3
+some|1
+some|2
+
+> CREATE MATERIALIZED VIEW v2 AS SELECT k FROM bounds WHERE (mz_now() < ALL (SELECT ms FROM others)) IS TRUE
+! 0A000 mz_now() can stand only in comparisons that restrict a maintained query

@@ -55,7 +55,7 @@ def _place(relation: Relation) -> str:
         case ir.Join():
             return "the condition of a join"
         case ir.Reduce():
-            return "an aggregate or GROUP BY"
+            return "an aggregate, GROUP BY, or IN, ANY or ALL with a query inside of another expression"
         case ir.FlatMap():
             return "the arguments of a table function"
         case _:

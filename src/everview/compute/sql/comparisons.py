@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from everview.compute.sql.expression import Expressions
 
 OPERATORS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+NOW = ("mz_now", "mz_logical_timestamp")
 Pairs = Sequence[tuple[hir.HScalar, hir.HScalar]]
 
 
@@ -88,11 +89,31 @@ def quantifier(tree: Tree) -> bool | None:
     return {"any": False, "some": False, "all": True}.get(name)
 
 
-def quantified(binder: Expressions, left: Tree, operator: str, right: Tree, *, every: bool) -> hir.HScalar:
-    """A value compared with all rows of a query, or with all elements of an array."""
+def queried_by_quantifier(tree: Tree) -> Tree | None:
+    """The query that a comparison with ANY or ALL looks into, if it is one."""
+    right = tree.expression
+    if quantifier(right) is None:
+        return None
+    inside = _inside(right)
+    return inside if is_query(inside) else None
+
+
+def speaks_of_now(tree: Tree) -> bool:
+    """Whether `mz_now()` is written in an expression."""
+    return any(each.name.lower() in NOW for each in tree.find_all(exp.Anonymous))
+
+
+def _inside(right: Tree) -> Tree:
+    """What ANY or ALL is said of."""
     inside = right.expressions[0] if isinstance(right, exp.Anonymous) else right.this
     while isinstance(inside, exp.Paren):
         inside = inside.this
+    return inside
+
+
+def quantified(binder: Expressions, left: Tree, operator: str, right: Tree, *, every: bool) -> hir.HScalar:
+    """A value compared with all rows of a query, or with all elements of an array."""
+    inside = _inside(right)
     if is_query(inside):
         return binder.quantified(left, operator, inside, every=every)
     value = binder.bind(left)

@@ -14,13 +14,24 @@ from everview.compute.cancel import check_wanted
 from everview.compute.functions.resolve import resolve_aggregate
 from everview.compute.ir.parts import aggregate_scalars, change_aggregate
 from everview.compute.ir.relation import Aggregate, Filter, Map, Order, Project
-from everview.compute.ir.scalar import Case, Column, Literal, walk
+from everview.compute.ir.scalar import And, Case, Column, Literal, Or, walk
 from everview.compute.ir.types import BOOLEAN, INT4, INT8, TEXT, Kind, SqlType
 from everview.compute.sql import errors, hir
 from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.coerce import call, coerce, resolving, settled
-from everview.compute.sql.comparisons import is_row, quantified, quantifier, rows_compared
-from everview.compute.sql.errors import SqlError, unsupported
+from everview.compute.sql.comparisons import (
+    OPERATORS,
+    is_row,
+    quantified,
+    quantifier,
+    queried_by_quantifier,
+    rows_compared,
+    speaks_of_now,
+)
+from everview.compute.sql.errors import (
+    SqlError,
+    unsupported,
+)
 from everview.compute.sql.forms import BINARY, HANDLERS, chained, queried
 from everview.compute.sql.hir import Calls, Placeholder
 from everview.compute.sql.parse import Tree, error_at, position_of, shown, tailed
@@ -93,11 +104,10 @@ class Expressions:
             return self.conjuncts(tree.this)
         if isinstance(tree, exp.And):
             return [part for each in chained(tree) for part in self.conjuncts(each)]
-        if isinstance(tree, exp.In) and queried(tree) is not None:
-            return [self._semijoin(tree, negated=bool(tree.args.get("negate")))]
-        if isinstance(tree, exp.Not) and isinstance(tree.this, exp.In) and queried(tree.this) is not None:
-            return [self._semijoin(tree.this, negated=True)]
-        return [self.condition(tree)]
+        semijoin = self._semijoin(tree)
+        if semijoin is None:
+            semijoin = self._of_times(tree)
+        return [self.condition(tree) if semijoin is None else semijoin]
 
     # Subqueries
 
@@ -107,13 +117,45 @@ class Expressions:
             tree = tree.this
         return self._bind_query(tree, replace(self.scope, calls=self.calls, clause=self.clause).inner(), order)
 
-    def _semijoin(self, tree: exp.In, *, negated: bool) -> hir.HScalar:
-        """`x [NOT] IN (query)` where only truth matters: whether some row is, or may be, equal."""
-        query, equal = self.compared(tree.this, "=", queried(tree))
-        if not negated:
-            return hir.Subquery("exists", Filter(query, (equal,)))
-        maybe = call("is not false", [equal])
-        return call("not", [hir.Subquery("exists", Filter(query, (maybe,)))])
+    def _semijoin(self, tree: Tree) -> hir.HScalar | None:
+        """`x [NOT] IN (query)` where only truth matters: whether some row is, or may be, equal. None for all else."""
+        negated = isinstance(tree, exp.Not)
+        inner = tree.this if negated else tree
+        if not isinstance(inner, exp.In) or queried(inner) is None:
+            return None
+        query, equal = self.compared(inner.this, "=", queried(inner))
+        return _some_row(query, equal, every=False, negated=negated or bool(inner.args.get("negate")))
+
+    def _of_times(self, tree: Tree) -> hir.HScalar | None:
+        """A condition with comparisons of `mz_now()` with a query, where only truth matters: IN, ANY and ALL.
+
+        As conditions over rows they bound times; with three values they would be counts of rows. None for all else,
+        which keeps its three values: views that earlier versions made have state for these.
+        """
+        if isinstance(tree, exp.Paren):
+            return self._of_times(tree.this)
+        if isinstance(tree, exp.And | exp.Or):
+            parts = chained(tree)
+            found = [self._of_times(each) for each in parts]
+            if all(each is None for each in found):
+                return None
+            both = zip(parts, found, strict=True)
+            made = tuple(self.condition(part) if each is None else each for part, each in both)
+            return And(made) if isinstance(tree, exp.And) else Or(made)
+        inner, negated = tree, False
+        while isinstance(inner, exp.Not | exp.Paren):
+            inner, negated = inner.this, negated is not isinstance(inner, exp.Not)
+        operator, every = "=", None
+        if isinstance(inner, exp.In):
+            negated, rows = negated is not bool(inner.args.get("negate")), queried(inner)
+        elif type(inner) in OPERATORS:
+            operator, every, rows = OPERATORS[type(inner)], quantifier(inner.expression), queried_by_quantifier(inner)
+        else:
+            return None
+        if rows is None or not speaks_of_now(inner.this):
+            return None
+        query, compared = self.compared(inner.this, operator, rows)
+        return _some_row(query, compared, every=every is True, negated=negated)
 
     def compared(self, left: Tree, operator: str, right: Tree) -> tuple[hir.Query, hir.HScalar]:
         """The query on the right, and the comparison of the value on the left with its columns."""
@@ -229,6 +271,14 @@ class Expressions:
         """One sort key; NULLs come last ascending and first descending unless it says otherwise."""
         descending = bool(tree.args.get("desc"))
         return Order(settled(self.bind(tree.this)), descending, bool(tree.args.get("nulls_first")))
+
+
+def _some_row(query: hir.Query, compared: hir.HScalar, *, every: bool, negated: bool) -> hir.HScalar:
+    """Whether it is true that a comparison holds for a row of a query, or for `every` one, or that it does not."""
+    if negated is every:
+        return hir.Subquery("exists", Filter(query, (call("is false", [compared]) if every else compared,)))
+    other = call("is not true" if every else "is not false", [compared])
+    return call("not", [hir.Subquery("exists", Filter(query, (other,)))])
 
 
 def _level_of(aggregate: Aggregate) -> int:
