@@ -51,9 +51,13 @@ class KafkaConnection(ConnectionKind):
         properties: dict[str, Any] = {"bootstrap.servers": settings["brokers"], **_properties(settings)}
         check_kafka(properties)
         properties["error_cb"] = lambda error: said.append(error.str())
+        client = None
         try:
-            AdminClient(properties).list_topics(timeout=CONNECT_S)
+            client = AdminClient(properties)
+            client.list_topics(timeout=CONNECT_S)
         except KafkaException as error:
+            if client is not None:
+                client.poll(0)  # the reason, as of the password or the certificate, is told to `error_cb` alone
             detail = "; ".join(dict.fromkeys([error.args[0].str(), *said]))[:500]
             raise TransportFailed("cannot connect to Kafka", detail=detail) from None
         return []
