@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -287,6 +288,39 @@ def test_another_account_needs_a_password_by_default(server: Serve) -> None:
         status, said = ask(program, host, server.port(), before=stranger)
         assert status == 2 and "password" in said, said
         assert ask(program, host, server.port(), user=ANN, password=SECRET, before=stranger) == (0, ANN)
+
+
+def test_secrets_are_sealed_with_the_key_that_is_given() -> None:
+    with place_for_servers() as place:
+        turn(place / "clock", 0)
+        keys = []
+        for name, byte in (("one", b"1"), ("other", b"2")):
+            keys.append(place / name)
+            keys[-1].write_bytes(base64.b64encode(byte * 32))
+            keys[-1].chmod(0o600)
+        for number, key in enumerate(keys):
+            served = Serve(place, "--key-file", str(key), script=CLOCKED, argument=place / "clock")
+            try:
+                with served.connect() as db:
+                    if not number:
+                        db.execute("CREATE SECRET s AS 'hush'")
+                        db.execute(
+                            "CREATE CONNECTION c TO POSTGRES (HOST '127.0.0.1', PORT 1, DATABASE 'd', USER 'u',"
+                            " PASSWORD SECRET s) WITH (VALIDATE = false)"
+                        )
+                    with pytest.raises(psycopg.Error) as failed:
+                        db.execute("VALIDATE CONNECTION c")
+                    wrong = "sealed with another key" in str(failed.value)
+                    assert wrong == (key is keys[1]), failed.value
+            finally:
+                served.kill()
+            assert not (place / "data.key").exists()
+        keys[0].chmod(0o644)
+        served = Serve(place, "--key-file", str(keys[0]), script=CLOCKED, argument=place / "clock")
+        try:
+            eventually(lambda: "others may read the key file" in served.said())
+        finally:
+            served.kill()
 
 
 def test_a_bound_that_is_no_duration(tmp_path: Path) -> None:
