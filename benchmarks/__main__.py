@@ -5,7 +5,20 @@ from __future__ import annotations
 import os
 import sys
 
-from benchmarks import bulk, cdc, compute, database, fleet, flow, hydration, queries, replacement, storage, temporal
+from benchmarks import (
+    bulk,
+    cdc,
+    compute,
+    database,
+    fleet,
+    flow,
+    hydration,
+    queries,
+    replacement,
+    sources,
+    storage,
+    temporal,
+)
 from benchmarks.report import Report
 
 SUITES = {
@@ -20,6 +33,7 @@ SUITES = {
     "queries": queries.run,
     "fleet": fleet.run,
     "bulk": bulk.run,
+    "sources": sources.run,
 }
 
 
