@@ -13,6 +13,7 @@ import pytest
 from everview.adapter.catalog.items import Connection, Sink
 from everview.adapter.catalog.specs import DriverSink
 from everview.adapter.coordinator import Coordinator
+from everview.cdc.kafka_connection import KafkaConnection
 from everview.errors import EverviewError
 from tests.adapter.delivery import delivered, ok
 from tests.adapter.scripts import SessionClient
@@ -37,7 +38,7 @@ def refusal(sql: SessionClient, statement: str) -> EverviewError:
 def settings(coordinator: Coordinator, name: str = "k") -> dict[str, object]:
     """What a sink by a connection is given."""
     (found,) = [each for each in coordinator.catalog.state.of(Connection) if each.name == name]
-    given = coordinator.connections.sink_settings(found)
+    given = KafkaConnection().for_sink(coordinator.connections.settings(found), str)
     return {"brokers": given["brokers"], **json.loads(given["properties"])}
 
 
@@ -92,7 +93,7 @@ def test_a_sink_delivers_by_a_connection(
 
 
 def test_a_broker_that_does_not_answer_is_said(sql: SessionClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("everview.adapter.connections.KAFKA_S", 1.0)
+    monkeypatch.setattr("everview.cdc.kafka_connection.CONNECT_S", 1.0)
     error = refusal(sql, "CREATE CONNECTION k TO KAFKA (BROKERS '127.0.0.1:1')")
     assert error.message == "cannot connect to Kafka" and "127.0.0.1:1" in str(error.detail)
     ok(sql, "CREATE CONNECTION k TO KAFKA (BROKERS '127.0.0.1:1') WITH (VALIDATE = false)")

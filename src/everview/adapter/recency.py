@@ -69,7 +69,7 @@ def _arrival(coordinator: Coordinator, catalog: Catalog, item: Source) -> tuple[
         raise SqlError(
             FEATURE_NOT_SUPPORTED,
             f'real-time recency of source "{whole.name}" is not supported',
-            detail="nothing upstream of it can be asked how far it goes; sources from POSTGRES can",
+            detail="nothing upstream of it can be asked how far it goes",
             hint="SET real_time_recency = off",
         )
     return whole.name, arrival
