@@ -18,6 +18,9 @@ from everview.compute.ir.types import Kind, SqlType, array_of, element_of
 
 FUNCTIONS = Family()
 define = FUNCTIONS.define
+# Types whose values are equal where Python finds them equal.
+_PLAIN = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.TEXT, Kind.VARCHAR, Kind.UUID, Kind.DATE, Kind.NUMERIC)
+_SLICE = 1 << 16  # elements that are compared while nobody else has the interpreter's lock
 
 
 def _unified(types: Sequence[SqlType]) -> SqlType:
@@ -150,14 +153,17 @@ def _membership(of: SqlType) -> None:
 
 def _quantified(of: SqlType, key: Callable[[Any], Any]) -> None:
     """value = ANY (array) and value <> ALL (array), with NULLs as SQL has them."""
+    plain = of.kind in _PLAIN
 
     def any_equal(value: Any, values: list[Any] | None) -> bool | None:
         if values is None or (value is None and values):
             return None
         wanted = None if value is None else key(value)
-        if any(each is not None and key(each) == wanted for each in values):
-            return True
-        return None if None in values else False
+        if plain:
+            found = any(wanted in values[start : start + _SLICE] for start in range(0, len(values), _SLICE))
+        else:
+            found = any(each is not None and key(each) == wanted for each in values)
+        return True if found else None if None in values else False
 
     def negated(value: Any, values: list[Any] | None) -> bool | None:
         found = any_equal(value, values)

@@ -57,7 +57,7 @@ def compile_scalar(scalar: Scalar) -> Evaluator:
     match scalar:
         case Column(index, sql_type):
             thaw = plain(sql_type)
-            return _read(index) if thaw is None else lambda row: thaw(row[index])
+            return _read(index) if thaw is None else _read_thawed(index, thaw)
         case Literal(value):
             return lambda row: value
         case Call():
@@ -139,6 +139,21 @@ def _among(value: Evaluator, constants: Sequence[Any], *, equal: bool) -> Evalua
 
 def _read(index: int) -> Evaluator:
     return lambda row: row[index]
+
+
+def _read_thawed(index: int, thaw: Callable[[Any], Any]) -> Evaluator:
+    """The value of a column. Rows often have the same object, a constant that was computed once: it is thawed once."""
+    known: tuple[Any, Any] = (None, None)
+
+    def run(row: Row) -> Any:
+        nonlocal known
+        given, thawed = known
+        if row[index] is not given:
+            given, thawed = row[index], thaw(row[index])
+            known = given, thawed
+        return thawed
+
+    return run
 
 
 def _compile_call(call: Call) -> Evaluator:
