@@ -127,6 +127,7 @@ class Instance(Closing):
         self._closed = False
         self._scratch = Scratch()
         self._service: SparkService | None = None
+        self._given: Spark | None = None  # sessions of a Spark that was given
         self.turn_at: float | None = None  # on the monotonic clock: since when this process no longer stands by
         self.unreachable: EverviewError | None = None  # why Spark's executors do not reach the store of data
         try:
@@ -204,8 +205,9 @@ class Instance(Closing):
             return LocalEngine(), None
         if not isinstance(spark, str):
             given: Future[Spark] = Future()
-            given.set_result(profiles(spark))
-            return SparkEngine.of(given.result()), given
+            self._given = profiles(spark)
+            given.set_result(self._given)
+            return SparkEngine.of(self._given), given
         self._service = service = SparkService(spark, scratch=self._scratch.path, options=conf)
         warm: Future[Spark] = Future()
 
@@ -265,6 +267,11 @@ class Instance(Closing):
                     self._service.close()
                 except Exception as error:
                     _log.debug("stopping spark", detail=str(error))
+        if self._given is not None:
+            try:
+                self._given.release()
+            except Exception as error:  # its server may be gone
+                _log.debug("releasing sessions of spark", detail=str(error))
         self._scratch.close()
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -32,6 +32,9 @@ from everview.storage.cli import Blob, Consensus
 from everview.storage.errors import NoEnvironment
 from everview.storage.stores import StoreAddresses, open_blob, open_consensus
 from everview.storage.urls import without_secrets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PYTHONS = ((3, 11), (3, 13))
 FREE_BYTES_MIN = 1 << 30
@@ -303,12 +306,18 @@ def _check_spark(data: Path, stores: StoreAddresses, address: str, conf: dict[st
         began = time.monotonic()
         found = start(address, scratch=Path(scratch), options=settings)
         try:
-            cores = found.bulk.range(0, 1000, 1, 8).count() and found.bulk.sparkContext.defaultParallelism
+            found.bulk.range(0, 1000, 1, 8).count()
             took_s = time.monotonic() - began
-            text = f"{found.bulk.version} at {shown}, {cores} cores, first job after {took_s:.0f} s"
+            text = f"{found.bulk.version} at {shown}{_cores(found.bulk)}, first job after {took_s:.0f} s"
             yield Finding("Spark", "ok", text)
             with closing(open_blob(url or str(Path(scratch, "blob")), private=True)) as blob:
                 check_reach(found.bulk, BlobFolder(blob, f"reach/{secrets.token_hex(8)}"))
             yield Finding("Spark", "ok", "its executors can read and write the data")
         finally:
             found.stop()
+
+
+def _cores(session: SparkSession) -> str:
+    from everview.compute.engine.spark.jobs import is_connect
+
+    return "" if is_connect(session) else f", {session.sparkContext.defaultParallelism} cores"

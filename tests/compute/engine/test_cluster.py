@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import everview
+from everview.compute.engine.spark.session import CONNECT_MODULES
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
@@ -114,6 +115,30 @@ VIEW = """
 """
 
 
+GIVEN = """
+    from pyspark.sql import SparkSession
+    from typer.testing import CliRunner
+
+    import everview
+    from everview.cli import app
+
+    session = SparkSession.builder.remote(address).create()
+    with everview.open(folder / "given", spark=session) as db:
+        db.sql("CREATE TABLE t (a int)")
+        db.sql("INSERT INTO t SELECT n FROM generate_series(1, 30000) AS n")
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT a % 10 AS k, count(*) AS n FROM t GROUP BY 1")
+        assert [tuple(row) for row in db.sql("SELECT count(*), sum(n) FROM v")] == [(10, 30000)]
+        assert db.frame("v").selectExpr("sum(n)").collect()[0][0] == 30000
+        assert db.ready and db.spark is not session
+    assert session.sql("SELECT 1 AS one").collect()[0].one == 1  # it goes on
+    session.stop()
+    told = CliRunner().invoke(app, ["doctor", "--data", str(folder / "given"), "--spark", address])
+    assert told.exit_code == 0, told.output
+    assert f"at {address}, first job after" in told.output
+    assert "its executors can read and write the data" in told.output
+"""
+
+
 def run(folder: Path, address: str, *code: str) -> None:
     """Run the pieces of code in a process of their own."""
     whole = "\n".join(textwrap.dedent(piece) for piece in (HEAD, *code, "spark.stop()\nprint('done')"))
@@ -136,8 +161,8 @@ def run(folder: Path, address: str, *code: str) -> None:
 @pytest.fixture
 def connect(tmp_path: Path) -> Iterator[str]:
     """The address of a Spark Connect server, which the wheel can start; its client has requirements of its own."""
-    if not all(importlib.util.find_spec(name) for name in ("grpc", "grpc_status", "pandas")):
-        pytest.skip("the client of Spark Connect needs what pyspark[connect] requires")
+    if not all(map(importlib.util.find_spec, CONNECT_MODULES)):
+        pytest.skip("the client of Spark Connect is not installed: see the extra `connect`")
     import pyspark
 
     from everview.compute.engine.java import java_home
@@ -190,3 +215,7 @@ def test_a_view_is_maintained_on_a_cluster(tmp_path: Path) -> None:
 
 def test_parts_and_a_view_through_spark_connect(tmp_path: Path, connect: str) -> None:
     run(tmp_path, connect, BULK, VIEW)
+
+
+def test_a_session_of_spark_connect_is_given(tmp_path: Path, connect: str) -> None:
+    run(tmp_path, connect, GIVEN)

@@ -36,6 +36,7 @@ from everview.compute.interpreter.limits import TooManyRows, at_most
 from everview.compute.ir.parts import all_scalars
 from everview.compute.ir.relation import Relation, Steps
 from everview.compute.ir.scalar import Call, walk
+from everview.errors import EverviewError
 from everview.storage.landing import Landing
 from everview.storage.staging import Staged
 from everview.storage.urls import without_secrets
@@ -50,6 +51,9 @@ COLD_ROWS_MAX, COLD_WORK_MAX = 50_000, 1_000_000
 BUSY_ROWS_MAX, BUSY_WORK_MAX = 2_000, 50_000
 # What is always: a statement of Spark takes some ten milliseconds of a processor over one row, and this many rows less.
 FEW_ROWS_MAX, FEW_WORK_MAX = 100, 2_000
+
+_JAVA_HINT = "see whether Java 17 or later can be found, and whether the address is right"
+_CONNECT_HINT = "see whether a Spark Connect server listens at this address, and is of the same version of Spark"
 
 _log = structlog.get_logger()
 Given = TypeVar("Given")
@@ -96,8 +100,10 @@ class SparkService:
             raise
         except Exception as error:
             self._restart(started)
-            hint = "see whether Java 17 or later can be found, and whether the address is right"
-            raise RunFailed(f"spark at {shown} could not be started", detail=said(error), hint=hint) from error
+            detail, hint = said(error), _CONNECT_HINT if self.address.startswith(CONNECT) else _JAVA_HINT
+            if isinstance(error, EverviewError):
+                detail, hint = _told(error), error.hint or hint
+            raise RunFailed(f"spark at {shown} could not be started", detail=detail, hint=hint) from error
 
     def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> pa.Table:
         """The collection that the plan means over the inputs, consolidated."""
@@ -272,6 +278,10 @@ class SparkService:
 
         threading.Thread(target=run, name="everview-spark-start", daemon=True).start()
         return started
+
+
+def _told(error: EverviewError) -> str:
+    return error.message if error.detail is None else f"{error.message}: {error.detail}"
 
 
 def _wait_for(started: Future[Spark]) -> None:

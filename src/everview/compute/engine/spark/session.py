@@ -12,11 +12,13 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from everview.compute.engine.contract import EngineError
 from everview.compute.engine.java import use_java
-from everview.compute.engine.spark.jobs import fair_scheduling
+from everview.compute.engine.spark.jobs import fair_scheduling, is_connect
 from everview.compute.engine.spark.runs import is_embedded, warm_up_workers
 from everview.compute.engine.spark.scratch import temporary_folder_of_java
 from everview.compute.engine.spark.store_settings import SECRETS, is_secret
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL, CONNECT = "local[*]", "sc://"
+CONNECT_MODULES = ("grpc", "grpc_status", "pandas", "zstandard")
+CONNECT_TRIES_MAX = 5  # of a request, over some seconds: whoever asks tries again by itself
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
 
 SMALL: Mapping[str, str] = {
@@ -80,6 +84,12 @@ class Spark:
         if is_embedded(self.bulk):
             warm_up_workers(self.bulk)
 
+    def release(self) -> None:
+        """Let go of what `profiles` made on a Spark that someone else has."""
+        for session in (self.small, self.bulk):
+            if is_connect(session):  # else a session is only memory
+                session.client.release_session()
+
     def stop(self) -> None:
         """End the sessions, and a Spark that was started here."""
         self.small.stop()
@@ -96,6 +106,10 @@ def profile(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 
 def profiles(session: SparkSession) -> Spark:
     """Two sessions with settings and temporary views of their own, on the Spark of this one."""
+    if is_connect(session):  # there is no `newSession`, and nobody tells how many cores there are
+        copied: Any = session
+        _ = session.version  # the server knows a session, and can copy it, since its first request
+        return Spark(profile(copied.cloneSession(), SMALL), profile(copied.cloneSession(), BULK))
     # Of two hundred partitions, which is what Spark takes, most would be a task for nothing.
     partitions = max(8, 4 * session.sparkContext.defaultParallelism)
     bulk = {**BULK, "spark.sql.shuffle.partitions": str(partitions)}
@@ -109,9 +123,8 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     """
     from pyspark.sql import SparkSession
 
-    if address.startswith(CONNECT):  # such a session has no other beside it: each is made by itself
-        sessions = [SparkSession.builder.remote(address).create() for _ in range(2)]
-        return Spark(profile(sessions[0], SMALL), profile(sessions[1], BULK))
+    if address.startswith(CONNECT):
+        return Spark(profile(_connected(address), SMALL), profile(_connected(address), BULK))
     folder = scratch or Path(tempfile.mkdtemp(prefix="everview-spark-"))
     # Data sources in Python are looked up by workers that know of no setting.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -144,6 +157,23 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     settings |= options or {}
     _launch(settings)
     return profiles(SparkSession.builder.config(map=dict(settings)).getOrCreate())
+
+
+def _connected(address: str) -> SparkSession:
+    """A session of a Spark Connect server. It gives up on a silent one after seconds; PySpark takes ten minutes."""
+    missing = [name for name in CONNECT_MODULES if find_spec(name) is None]
+    if missing:
+        raise EngineError(
+            "the client of spark connect needs packages that are not installed",
+            detail=f"missing: {', '.join(missing)}",
+            hint="install them: pip install 'everview[connect]'",
+        )
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session = SparkSession.builder.remote(address).create()
+    session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_TRIES_MAX - 1)])
+    return session
 
 
 def _launch(settings: Mapping[str, str]) -> None:
