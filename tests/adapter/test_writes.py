@@ -467,8 +467,10 @@ def test_blocks_and_statements_at_once_keep_the_sum(restless: Coordinator) -> No
                 found = client("SELECT sum(n) FROM everything")
                 client(rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]))
             elif kind == "canceled":
-                threading.Timer(rng.random() / 100, client.session.cancel).start()
+                timer = threading.Timer(rng.random() / 100, client.session.cancel)
+                timer.start()
                 client(f"UPDATE t{one} SET n = n + 1 - 1, at = mz_now()")
+                timer.join()  # else it might come late, and end a block
                 found = client("SELECT sum(n) FROM everything")
             else:
                 client(f"UPDATE t{one} SET at = mz_now() WHERE at < mz_now()")
