@@ -271,3 +271,18 @@ def test_long_texts_are_changed_by_the_letter(name: str, args: tuple[str, ...], 
     if name != "lower" or "Σ" not in args[0]:
         with cancelable(Cancellation(lambda: True)), pytest.raises(Ended):
             evaluated(name, *args)
+
+
+def test_parts_of_texts(rng: random.Random) -> None:
+    for _ in range(5_000):
+        given = "".join(rng.choices("ab,", k=rng.randrange(12)))
+        glue = rng.choice([",", "ab", "aa", "abab"])
+        parts = given.split(glue)
+        for number in range(1, len(parts) + 3):
+            assert evaluated("split_part", given, glue, number) == (parts[number - 1] if number <= len(parts) else "")
+            assert evaluated("split_part", given, glue, -number) == (parts[-number] if number <= len(parts) else "")
+    assert evaluated("split_part", "ab", "", -1) == "ab" and evaluated("split_part", "ab", "", 2) == ""
+    long = "ab," * 1_000_000
+    assert (evaluated("split_part", long, ",", 1_000_000), evaluated("split_part", long, ",", -1)) == ("ab", "")
+    with cancelable(Cancellation(lambda: True)), pytest.raises(Ended):
+        evaluated("split_part", long, ",", 1_000_000)

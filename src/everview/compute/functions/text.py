@@ -99,9 +99,20 @@ def _pad(text: str, length: int, fill: str = " ", *, before: bool) -> str:
 def _split_part(text: str, glue: str, number: int) -> str:
     if number == 0:
         raise Failure("22023", "field position must not be zero")
-    parts = text.split(glue) if glue else [text]
-    index = number - 1 if number > 0 else number + len(parts)
-    return parts[index] if 0 <= index < len(parts) else ""
+    if not glue:
+        return text if number in (1, -1) else ""
+    if number < 0:
+        number += text.count(glue) + 2
+    if number < 1:
+        return ""
+    start = 0
+    for _ in paced(range(number - 1)):  # to split all of a long text takes many times its memory
+        found = text.find(glue, start)
+        if found < 0:
+            return ""
+        start = found + len(glue)
+    end = text.find(glue, start)
+    return text[start:] if end < 0 else text[start:end]
 
 
 def _replace(text: str, old: str, new: str) -> str:
