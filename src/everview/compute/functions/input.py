@@ -142,10 +142,10 @@ def _mz_timestamp(text: str, sql_type: SqlType) -> int:
 
 
 # Parts of an element, in quotes and without, and blanks: each bounded, see `runs`.
-_QUOTED = re.compile(r'(?:[^"\\]{1,4096}+|\\.){1,1024}+', re.DOTALL)
-_BARE = re.compile(r'(?:[^{},"\\]{1,4096}+|\\.){1,1024}+', re.DOTALL)
+_QUOTED = re.compile(r'(?:[^"\\]{1,4096}+|\\.){1,256}+', re.DOTALL)
+_BARE = re.compile(r'(?:[^{},"\\]{1,4096}+|\\.){1,256}+', re.DOTALL)
 _BLANKS = re.compile(f"[{SPACE}]{{1,{SLICE}}}+")
-_ESCAPED = re.compile(r"(?:[^\\]{1,4096}+|\\.){1,1024}+", re.DOTALL)
+_ESCAPED = re.compile(r"(?:[^\\]{1,4096}+|\\.){1,256}+", re.DOTALL)
 
 
 def _array(text: str, sql_type: SqlType) -> list[Any]:
