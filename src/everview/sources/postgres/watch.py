@@ -10,6 +10,7 @@ A table that is written anew is told by its file (`rewrites`).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,17 +24,12 @@ if TYPE_CHECKING:
 
 _FORM = 2  # of what is remembered
 _GONE = "gone"
-# How a table comes to be in a publication: by name, by its schema, or by the table that it is a partition of.
-_BY_SCHEMA = """
-    UNION ALL
-    SELECT r.oid, concat_ws(':', 's', s.oid, d.xmin), false FROM routes AS r JOIN pg_class AS c ON c.oid = r.relid
-    JOIN pg_publication_namespace AS s ON s.pnnspid = c.relnamespace AND s.pnpubid = %(publication)s
-    JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.objsubid = 0
-         AND d.refclassid = 'pg_namespace'::regclass
-"""
-_WATCHED = """
-    WITH told AS (SELECT * FROM unnest(%(oids)s::oid[], %(columns)s::text[]) AS t(oid, names)),
-    published AS MATERIALIZED (SELECT * FROM pg_get_publication_tables(%(name)s::text)),
+FIRST_CUSTOM_OID = 16_384  # types from here on are made by users
+
+# What is the same for all tables where a publication is for all of them.
+_NO_WAYS = "ways AS (SELECT NULL::oid AS oid, false AS named, NULL::text AS seen WHERE false)"
+# How a table comes to be in another publication: by name, by its schema, or by the table that it is a partition of.
+_WAYS = """
     routes AS (
         SELECT oid, oid AS relid FROM told UNION
         SELECT t.oid, a.relid FROM told AS t JOIN pg_class AS c ON c.oid = t.oid AND c.relispartition,
@@ -44,8 +40,7 @@ _WATCHED = """
         JOIN pg_publication_rel AS p ON p.prrelid = r.relid AND p.prpubid = %(publication)s
         UNION ALL
         SELECT r.oid, concat_ws(':', 'i', i.inhparent, i.xmin), false FROM routes AS r
-        JOIN pg_inherits AS i ON i.inhrelid = r.relid
-        WHERE NOT %(all)s AND i.inhparent IN (SELECT relid FROM routes)
+        JOIN pg_inherits AS i ON i.inhrelid = r.relid WHERE i.inhparent IN (SELECT relid FROM routes)
         {by_schema}
     ),
     ways AS (
@@ -53,13 +48,24 @@ _WATCHED = """
                THEN string_agg(piece, ',' ORDER BY piece) FILTER (WHERE named)
                ELSE string_agg(piece, ',' ORDER BY piece) END AS seen
         FROM pieces GROUP BY oid
-    ),
+    )
+"""
+_BY_SCHEMA = """
+    UNION ALL
+    SELECT r.oid, concat_ws(':', 's', s.oid, d.xmin), false FROM routes AS r JOIN pg_class AS c ON c.oid = r.relid
+    JOIN pg_publication_namespace AS s ON s.pnnspid = c.relnamespace AND s.pnpubid = %(publication)s
+    JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.objsubid = 0
+         AND d.refclassid = 'pg_namespace'::regclass
+"""
+_WATCHED = """
+    WITH told AS (SELECT * FROM unnest(%(oids)s::oid[], %(columns)s::text[]) AS t(oid, names)),
+    published AS MATERIALIZED (SELECT * FROM pg_get_publication_tables(%(name)s::text)),
+    {ways},
     taken AS (
-        SELECT a.attrelid, bool_and({listed}) AS listed, left(md5(string_agg(a.xmin::text, ',' ORDER BY a.attnum)), 8)
-               AS written,
-               string_agg(concat_ws(':', a.attname, a.attnum, a.atttypid, a.atttypmod, d.oid, {fields}), ','
-                   ORDER BY a.attnum) AS seen,
-               array_agg(a.atttypid) AS types
+        SELECT a.attrelid, bool_and({listed}) AS listed,
+               left(md5(string_agg(a.xmin::text, ',' ORDER BY a.attnum)), 8) AS written,
+               string_agg(concat_ws(':', a.attname, a.attnum, a.atttypid, a.atttypmod, d.oid), ','
+                   ORDER BY a.attnum) AS seen
         FROM told AS t JOIN pg_attribute AS a ON a.attrelid = t.oid LEFT JOIN published AS p ON p.relid = t.oid
         LEFT JOIN pg_attrdef AS d ON a.attgenerated <> '' AND d.adrelid = a.attrelid AND d.adnum = a.attnum
         WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname = ANY(string_to_array(t.names, chr(1)))
@@ -69,19 +75,20 @@ _WATCHED = """
            a.listed, a.seen, w.seen,
            (SELECT string_agg(concat_ws(':', i.indexrelid, i.indkey, i.indisvalid, i.indimmediate), ',' ORDER BY 1)
             FROM pg_index AS i WHERE i.indrelid = t.oid AND (i.indisreplident OR i.indisprimary)))), 16),
-           c.relfilenode::int8, c.reltoastrelid::int8, a.written, coalesce(w.named, false),
-           (SELECT jsonb_object_agg(e.oid, jsonb_build_array(e.xmin::text, e.enumlabel))
-            FROM pg_type AS y LEFT JOIN pg_type AS b ON b.oid IN (y.typbasetype, y.typelem)
-            JOIN pg_enum AS e ON e.enumtypid IN (y.oid, b.oid, b.typbasetype, b.typelem) WHERE y.oid = ANY(a.types))
+           c.relfilenode::int8, c.reltoastrelid::int8, a.written, coalesce(w.named, false), c.relispartition
     FROM told AS t JOIN pg_class AS c ON c.oid = t.oid
     LEFT JOIN published AS p ON p.relid = t.oid LEFT JOIN taken AS a ON a.attrelid = t.oid
     LEFT JOIN ways AS w ON w.oid = t.oid
 """
-# A composite type is taken as text, in which its fields are.
-_FIELDS = """
-    (SELECT string_agg(concat_ws('.', f.attnum, f.atttypid), ',' ORDER BY f.attrelid, f.attnum)
-     FROM pg_type AS y LEFT JOIN pg_type AS b ON b.oid IN (y.typbasetype, y.typelem)
-     JOIN pg_attribute AS f ON f.attrelid IN (y.typrelid, b.typrelid) AND f.attnum > 0 WHERE y.oid = a.atttypid)
+# Of types that users make: the fields of composite ones, which are in their texts, and the labels of enums.
+_TYPES = """
+    SELECT y.oid::int8, coalesce((
+               SELECT string_agg(concat_ws('.', f.attnum, f.atttypid), ',' ORDER BY f.attrelid, f.attnum)
+               FROM pg_attribute AS f WHERE f.attrelid IN (y.typrelid, b.typrelid) AND f.attnum > 0), ''),
+           (SELECT jsonb_object_agg(e.oid, jsonb_build_array(e.xmin::text, e.enumlabel)) FROM pg_enum AS e
+            WHERE e.enumtypid IN (y.oid, b.oid, b.typbasetype, b.typelem))
+    FROM pg_type AS y LEFT JOIN pg_type AS b ON b.oid = coalesce(nullif(y.typbasetype, 0), nullif(y.typelem, 0))
+    WHERE y.oid = ANY(%(types)s::oid[])
 """
 
 
@@ -92,6 +99,7 @@ class Watch:
         self._publication, self._tables = publication, dict(tables)
         self.seen: dict[str, list[Any]] = {}  # what is to be remembered: definitions as they have to be, and files
         self.since = 0  # all transactions before this one had ended at the last look
+        self._parted = False  # whether a table is a partition
         self.left_out: list[int] = []  # partitions beside those that are taken, which the source was made without
 
     def begin(self, seen: Mapping[str, Any], since: int, left_out: Sequence[int]) -> None:
@@ -136,6 +144,8 @@ class Watch:
         return [name for oid, name in self._beside(db) if oid not in self.left_out]
 
     def _beside(self, db: psycopg.Connection[Any]) -> list[tuple[int, str]]:
+        if not self._parted:
+            return []
         given = {"name": self._publication, "oids": [each.oid for each in self._tables.values()]}
         with failures("PostgreSQL failed"):
             return [(int(oid), str(name)) for oid, name in db.execute(_PARTITIONS, given).fetchall()]
@@ -161,26 +171,46 @@ class Watch:
         if row is None:
             return {"": [_FORM, _GONE]}
         modern = db.info.server_version >= 150_000
+        ways = _NO_WAYS if row[2] else _WAYS.format(by_schema=_BY_SCHEMA if modern else "")
         query = _WATCHED.format(
             where="p.qual::text" if modern else "NULL",
             listed="p.attrs IS NULL OR a.attnum = ANY(p.attrs::int2[])" if modern else "true",
-            by_schema=_BY_SCHEMA if modern else "",
-            fields=_FIELDS,
+            ways=ways,
         )
         tables = list(self._tables.values())
         given = {
             "oids": [each.oid for each in tables],
             "columns": ["\x01".join(column.name for column in each.columns) for each in tables],
             "publication": row[0],
-            "all": row[2],
             "name": self._publication,
         }
         found: dict[int, list[Any]] = {}
-        for oid, definition, file, toast, written, named, labels in db.execute(query, given).fetchall():
-            found[int(oid)] = [definition, [file, toast, written, named], labels or {}]
+        for oid, definition, file, toast, written, named, parted in db.execute(query, given).fetchall():
+            found[int(oid)] = [definition, [file, toast, written, named], {}]
+            self._parted = self._parted or bool(parted)
+        self._look_at_types(db, found)
         gone = [_GONE, [0, 0, "", False], {}]
         whole = {name: found.get(each.oid, gone) for name, each in self._tables.items()}
         return {"": [_FORM, str(row[1])], **whole}
+
+    def _look_at_types(self, db: psycopg.Connection[Any], found: Mapping[int, list[Any]]) -> None:
+        """Add what the types of columns are, where users made them."""
+        custom = {
+            each.oid: sorted({column.type_oid for column in each.columns if column.type_oid >= FIRST_CUSTOM_OID})
+            for each in self._tables.values()
+        }
+        types = sorted(set().union(*custom.values()))
+        if not types:
+            return
+        told = {
+            int(oid): (fields, labels or {}) for oid, fields, labels in db.execute(_TYPES, {"types": types}).fetchall()
+        }
+        for table, oids in custom.items():
+            if table in found and oids:
+                known = [told[oid] for oid in oids if oid in told]
+                fields = ";".join(fields for fields, _ in known).encode()
+                found[table][0] += f":{hashlib.sha256(fields).hexdigest()[:16]}"
+                found[table][2] = {oid: label for _, labels in known for oid, label in labels.items()}
 
     def differs(self, db: psycopg.Connection[Any], name: str) -> str | None:
         """How a table differs from what it was when the source was made; None if it does not."""
