@@ -38,7 +38,7 @@ SCHEMA = (
 VIEWS = ("pairs", "totals")
 CONNECT_S_MAX = 120
 PAUSE_S = 0.01
-SERIALIZATION_FAILURE = "40001"
+SERIALIZATION_FAILURE, FENCED = "40001", "57P01"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -322,8 +322,8 @@ class Client:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether there is no server at the other end; whatever a server says has a SQLSTATE."""
-    return isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+    """Whether there is no server at the other end, or one that is no longer the leader; others say a SQLSTATE."""
+    return isinstance(error, psycopg.OperationalError) and error.sqlstate in (None, FENCED)
 
 
 def prepare(stage: Stage) -> None:

@@ -25,9 +25,9 @@ def views_read_in(stage: Stage, since: int) -> bool:
 class Run:
     """A run: clients that go on while servers come and go."""
 
-    def __init__(self, command: tuple[str, ...], folder: Path, rng: random.Random) -> None:
+    def __init__(self, command: tuple[str, ...], folder: Path, rng: random.Random, stage: Stage | None = None) -> None:
         self._command, self._folder, self._rng = command, folder, rng
-        self.stage = Stage()
+        self.stage = stage or Stage()
         self.kills = 0
         self._clients = [
             Client(self.stage, f"client {number}", random.Random(rng.random()), views=number < READERS_OF_VIEWS)
