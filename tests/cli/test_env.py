@@ -32,6 +32,13 @@ def run(*words: object, code: int = 0) -> str:
     return result.output
 
 
+def apart(*words: object) -> str:
+    """What a command says that does not open the environment. In a process of its own, for it begins to start Spark."""
+    done = subprocess.run([*EVERVIEW, *map(str, words)], capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stderr
+
+
 def rows(folder: Path, text: str) -> list[tuple[object, ...]]:
     with everview.open(folder, spark=None) as db:
         return [tuple(row) for row in db.sql(text)]
@@ -123,7 +130,7 @@ def test_who_has_the_environment_open_is_not_fenced_off_unasked(tmp_path: Path, 
             connection.execute("CREATE TABLE t (n int)")
             connection.execute("INSERT INTO t VALUES (1)")
         for words in (["serve", "--spark", NO_SPARK, "--pg-port", "0", "--http-port", "0"], ["sql", "-c", "SELECT 1"]):
-            said = run(*words, "--data", tmp_path / "other", *stores)
+            said = apart(*words, "--data", tmp_path / "other", *stores)
             assert f"process {leader.process.pid} on " in said and "has the environment open" in said, said
             assert "--take-over" in said
         with pytest.raises(EverviewError, match="has the environment open"):
@@ -156,7 +163,7 @@ def test_stores_from_the_environment(tmp_path: Path, postgres_url: str, monkeypa
     # Their options take the variables as well: the environment that this process has open is refused.
     with everview.open(tmp_path / "one", spark=None):
         for words in (["sql", "-c", "SELECT 1"], ["demo"]):
-            assert "has the environment open" in run(*words, "--data", tmp_path / f"of-{words[0]}")
+            assert "has the environment open" in apart(*words, "--data", tmp_path / f"of-{words[0]}")
     with everview.open(tmp_path / "three", spark=None, consensus="", blob="") as db:
         db.sql("CREATE TABLE t (n int)")
     # A shell on a server has no use for them.

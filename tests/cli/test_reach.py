@@ -63,6 +63,7 @@ def test_that_spark_does_not_start_is_told_once(tmp_path: Path, capsys: pytest.C
         assert opened.unreachable is None
         said = lines_of_server(opened, capsys, lambda out: "Spark does not start" in out)
     assert "ticks of many rows" not in said
+    eventually(lambda: all(each.name != "everview-spark-start" for each in threading.enumerate()))
 
 
 def test_the_line_of_the_server(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import threading
 
 import pytest
 
 from everview.compute.engine.contract import RunFailed
 from everview.compute.engine.spark import session
 from everview.compute.engine.spark.service import SparkService
+from tests.waiting import eventually
 
 NOBODY = "sc://127.0.0.1:1/;token=hunter2"
 
@@ -20,6 +23,9 @@ def failure() -> RunFailed:
             service.spark()
     finally:
         service.close()
+        # While it tries, sessions of PySpark in this process are those of Spark Connect.
+        eventually(lambda: all(each.name != "everview-spark-start" for each in threading.enumerate()))
+    assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ
     assert "hunter2" not in str(caught.value) and "Java" not in str(caught.value)
     return caught.value
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -124,7 +125,8 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     from pyspark.sql import SparkSession
 
     if address.startswith(CONNECT):
-        return Spark(profile(_connected(address), SMALL), profile(_connected(address), BULK))
+        with _connect_mode():
+            return Spark(profile(_connected(address), SMALL), profile(_connected(address), BULK))
     folder = scratch or Path(tempfile.mkdtemp(prefix="everview-spark-"))
     # Data sources in Python are looked up by workers that know of no setting.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -157,6 +159,19 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     settings |= options or {}
     _launch(settings)
     return profiles(SparkSession.builder.config(map=dict(settings)).getOrCreate())
+
+
+@contextmanager
+def _connect_mode() -> Iterator[None]:
+    """Take back, if it fails, that PySpark holds every session of this process for one of Spark Connect."""
+    name = "SPARK_CONNECT_MODE_ENABLED"
+    before = os.environ.get(name)
+    try:
+        yield
+    except BaseException:
+        if before is None:
+            os.environ.pop(name, None)
+        raise
 
 
 def _connected(address: str) -> SparkSession:
