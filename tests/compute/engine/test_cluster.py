@@ -217,5 +217,6 @@ def test_parts_and_a_view_through_spark_connect(tmp_path: Path, connect: str) ->
     run(tmp_path, connect, BULK, VIEW)
 
 
+@pytest.mark.long  # its process sometimes does not end for minutes after all is done
 def test_a_session_of_spark_connect_is_given(tmp_path: Path, connect: str) -> None:
     run(tmp_path, connect, GIVEN)
