@@ -281,7 +281,11 @@ MAKE = """
 # As a user whom file permissions bind; after the imports, for that user may not reach the libraries.
 READ_AS_NOBODY = """
     import os, sys
+    from contextlib import suppress
     from tests.storage.test_observer import Observer, rows_of
+
+    with suppress(ImportError):
+        import pandas  # which pyarrow looks for when it converts first
 
     if os.getuid() == 0:
         os.setgroups([])
