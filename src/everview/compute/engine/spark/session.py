@@ -163,7 +163,7 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
 
 @contextmanager
 def _connect_mode() -> Iterator[None]:
-    """Take back, if it fails, that PySpark holds every session of this process for one of Spark Connect."""
+    """If the block fails, leave the mode of Spark Connect, in which PySpark would keep this process."""
     name = "SPARK_CONNECT_MODE_ENABLED"
     before = os.environ.get(name)
     try:
